@@ -201,7 +201,7 @@ def test_chains_that_never_moved_are_not_mixed():
         ({"prior": "flat"}, "prior='flat': choose 'normal' or 'uniform'"),
         ({"beta": 0.0}, "beta=0.0: it must be finite and > 0"),
         ({"prior_scale": -1.0}, "prior_scale=-1.0"),
-        ({"n_chains": 1}, "n_chains=1: it must be a whole number from 2 on"),
+        ({"n_chains": 1}, "n_chains=1: it must be a whole number >= 2"),
         ({"n_samples": 3}, "n_samples=3"),
         ({"n_warm_up": -1}, "n_warm_up=-1"),
     ],

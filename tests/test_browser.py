@@ -321,7 +321,7 @@ def test_a_link_full_of_nonsense_opens_what_of_it_makes_sense(visit):
 
 def test_a_link_to_what_is_not_here_says_so_and_one_that_cannot_be_opened_can_be_tried_again(visit, folders):
     seen = visit()
-    assert "nothing called problem:nowhere" in seen.open("scene=problem:nowhere").inner_text("#status")
+    assert "Unknown problem problem:nowhere" in seen.open("scene=problem:nowhere").inner_text("#status")
     (folders / "broken").mkdir()
     (folders / "broken" / "problem.json").write_text("{")
     try:

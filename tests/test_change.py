@@ -120,9 +120,14 @@ def test_a_fit_with_a_base_policy_carries_what_the_page_shows(folder_problem, tm
     page = Page(write_fit_report(record, tmp_path))
     assert "base" in {a["id"] for a in page.of("section")}
     assert (tmp_path / "figures" / "base.png").is_file()
-    for words in ("Base policy, and what the experts change in it", "log π/π₀", "what rises most", "departure"):
+    for words in (
+        "Prior policy, and how the experts depart from it",
+        "log π/π₀",
+        "action that rises most",
+        "KL divergence",
+    ):
         assert words in page.text
-    assert "over the experts alone, 95 % interval" in page.text
+    assert "gain over experts only, 95 % interval" in page.text
     assert "predicts the 8 held-out trajectories best" in page.text
 
 
@@ -179,11 +184,11 @@ def test_the_base_policy_of_every_kind_of_problem_can_be_drawn(kind, tmp_path):
 def test_every_kind_of_problem_shows_its_base_policy_with_a_map_and_without(kind, tmp_path):
     record, _ = based(kind)
     page = Page(write_fit_report(record, tmp_path / "map"))
-    assert "what rises most" in page.text
+    assert "action that rises most" in page.text
     assert "nan" not in page.text
     assert (tmp_path / "map" / "figures" / "base.svg").is_file()
     bare = "".join(base_section(replace(record, xy=None), tmp_path / "none", ""))
-    assert "what rises most" in bare
+    assert "action that rises most" in bare
     assert "nan" not in bare
     assert not (tmp_path / "none" / "base.svg").exists()
 

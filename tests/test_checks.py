@@ -31,7 +31,7 @@ def test_flags_text_and_arrays_are_no_numbers(value):
 
 @pytest.mark.parametrize(("value", "least"), [(0, 1), (1.0, 1), (True, 1), (1, 2), (None, 0)])
 def test_what_is_not_whole_or_too_small_is_named(value, least):
-    with pytest.raises(ValueError, match=re.escape(f"n={value!r}: it must be a whole number from {least} on")):
+    with pytest.raises(ValueError, match=re.escape(f"n={value!r}: it must be a whole number >= {least}")):
         whole("n", value, least)
     assert whole("n", np.int64(least), least) == least
 

@@ -289,7 +289,7 @@ def test_names_of_states_change_no_weighted_clone(cls):
         (BehaviourCloning(smoothing=-1.0), ValueError, "smoothing=-1.0: it must be finite and >= 0"),
         (DWBC(discriminator="net"), ValueError, "discriminator='net': choose 'features' or 'table'"),
         (DWBC(eta=0.0), ValueError, "eta=0.0: it must be finite and > 0"),
-        (DWBC(max_iter=0), ValueError, "max_iter=0: it must be a whole number from 1 on"),
+        (DWBC(max_iter=0), ValueError, "max_iter=0: it must be a whole number >= 1"),
         (DWBC(discriminator="table", alpha=0.1, threshold=1.0), ValueError, "no choice has a positive weight"),
         (ISWBC(ridge=0.0), ValueError, "ridge=0.0: it must be finite and > 0"),
         (ISWBC(delta=1e9), ValueError, "no choice has a positive weight"),
@@ -303,6 +303,6 @@ def test_what_cannot_be_is_said_at_once(model, error, message):
 
 
 def test_turns_that_do_not_come_to_rest_are_reported():
-    with pytest.warns(UserWarning, match="DWBC did not come to rest in max_iter=1 turns"):
+    with pytest.warns(UserWarning, match="DWBC did not converge in max_iter=1 iterations"):
         model = DWBC(max_iter=1, tol=1e-12).fit(*problem("endless"))
     assert not model.converged_

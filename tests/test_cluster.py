@@ -263,7 +263,7 @@ def test_one_who_listens_and_never_answers_is_no_scheduler():
 
 @pytest.mark.parametrize("address", ["foo://x:1", "tcp://127.0.0.1:x", ""])
 def test_what_is_no_address_is_refused(address):
-    with pytest.raises(cluster.ClusterError, match="is no address of a scheduler: give one such as"):
+    with pytest.raises(cluster.ClusterError, match="is not the address of a scheduler: give one such as"):
         cluster.connect(address, 0.5)
 
 
@@ -346,9 +346,9 @@ def without(folder):
     [
         (
             with_another_version,
-            rf"the worker tcp://\S+ has messirl 9\.9\.9, and this is {messirl.__version__}: install",
+            rf"the worker tcp://\S+ has messirl 9\.9\.9, but this is {messirl.__version__}: install",
         ),
-        (with_other_files, rf"the worker tcp://\S+ has messirl {messirl.__version__} too, but other files of it"),
+        (with_other_files, rf"the worker tcp://\S+ has messirl {messirl.__version__} with different files"),
         (without, r"the worker tcp://\S+ has no messirl: install"),
     ],
 )
@@ -376,7 +376,7 @@ def test_a_worker_with_another_messirl_that_comes_later_is_refused(make, tmp_pat
 def test_threads_of_one_worker_take_turns_and_the_user_is_told(tmp_path):
     with started(tmp_path, workers=0) as dask:
         dask.add_worker(threads=2)
-        with pytest.warns(UserWarning, match="has several threads, of which one works at a time"):
+        with pytest.warns(UserWarning, match="has several threads, of which only one works at a time"):
             executor = cluster.connect(dask.address, LIMIT)
         with executor:
             times = list(parallel.run(nap, range(4), executor))
@@ -435,7 +435,7 @@ def test_without_any_worker_left_the_error_says_so(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_task_that_kills_every_worker_it_meets_is_named(tmp_path):
-    said = r"one task ended several workers .* \(out of memory\?\)"
+    said = r"one task killed several workers .* \(out of memory\?\)"
     with (
         started(tmp_path, workers=4) as dask,
         connected(dask, 4) as executor,
@@ -450,7 +450,7 @@ def test_a_scheduler_that_is_gone_is_noticed(tmp_path, number):
     with started(tmp_path, workers=1) as dask, connected(dask, 1) as executor:
         left = executor.submit(hold, tmp_path / "never")
         dask.scheduler.send_signal(number)
-        with pytest.raises(cluster.ClusterError, match="does not answer any more: start it and its workers again"):
+        with pytest.raises(cluster.ClusterError, match="no longer answers: start it and its workers again"):
             left.result(LIMIT)
         dask.scheduler.wait(LIMIT)
 
@@ -482,8 +482,8 @@ def test_with_the_scheduler_killed_finished_work_is_kept_and_the_command_goes_on
         killer.join()
     said = one_sentence(capsys.readouterr().err)
     assert code == 2
-    assert "does not answer any more" in said
-    assert "what was finished is kept, run the same command to go on" in said
+    assert "no longer answers" in said
+    assert "finished work is kept: run the same command to continue" in said
     kept = {place: place.stat().st_mtime_ns for place in parts.glob("*.parquet")}
     assert 3 <= len(kept) < 30
     assert not (out / "results.parquet").exists()

@@ -147,7 +147,7 @@ def test_held_out_moves_never_seen_are_left_out_of_the_score_with_a_note(run, tm
     (folder / "edges.csv").unlink()
     words = [*ESTIMATED, "--test", "age < 20", "--theta-max", "5", *PLAIN]
     summary, _, noted = fit(run, folder, tmp_path / "out", *words)
-    assert "1 of the 1 trajectories of --test make no step, or one that was never seen" in noted
+    assert "1 of the 1 trajectories of --test are not scored: they make no step, or one that was never" in noted
     assert summary["scores"][0]["held_out"] is None
 
 
@@ -214,8 +214,8 @@ def test_the_page_of_recordings_opens_with_what_they_want_and_whether_the_others
     assert "did not converge" in stopped
     assert chance.startswith("The 2 held-out trajectories are predicted ")
     assert use.startswith("Using the 6 unlabelled trajectories (role = unlabelled) ")
-    assert "without them, by fitted MaxEnt-IRL on the experts alone" in use
-    assert beyond.startswith("Beyond teaching where moves lead, using them is ")
+    assert "compared with fitted MaxEnt-IRL on the experts only" in use
+    assert beyond.startswith("With the same dynamics, learning the reward from them too is ")
     assert all(sentence in said for sentence in summary["in_words"])
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     shown = html.unescape(re.sub(r"<[^>]*>", "", page.split('class="said"')[1].split("</div>")[0]))
@@ -231,7 +231,7 @@ def test_where_an_expert_never_takes_an_action_the_experts_alone_are_not_compare
     words = [*FITTED, *SPLIT, *HELD_OUT, "--max-iter", "2", "--no-report"]
     summary, _, noted = fit(run, tmp_path / "tracks.parquet", tmp_path / "out", *words)
     assert "fitted MaxEnt-IRL was not fitted: action 0 is never taken" in noted
-    assert summary["in_words"][-1].endswith("is not known: nothing was fitted without them.")
+    assert summary["in_words"][-1].endswith(" helps: nothing was fitted without them.")
     assert not (tmp_path / "out" / "report.html").exists()
 
 
@@ -317,28 +317,28 @@ def test_a_table_of_recordings_is_read_once_with_its_further_columns(tables, mon
 
 WRONG = {
     "no discount": (["--dynamics", "fitted"], "recordings have no discount: give --discount"),
-    "prior": ([*FITTED, "--prior", "1"], "--prior is of --dynamics estimated"),
-    "em": ([*FITTED, "--method", "em"], "--method em does not go with --dynamics fitted"),
-    "entropy": ([*FITTED, "--entropy", "noncausal"], "--entropy noncausal does not go with"),
-    "solver": ([*FITTED, "--solver", "paper"], "--solver paper does not go with"),
-    "ridge": ([*FITTED, "--ridge", "1"], "--ridge does not go with"),
-    "reference": ([*FITTED, "--reference", "unlabelled"], "--reference does not go with"),
-    "weight": ([*FITTED, "--unlabelled-weight", "0.1"], "--unlabelled-weight does not go with"),
-    "features": ([*FITTED, "--features", "o_x"], "--features does not go with"),
+    "prior": ([*FITTED, "--prior", "1"], "--prior has no effect with --dynamics fitted"),
+    "em": ([*FITTED, "--method", "em"], "--method em cannot be combined with --dynamics fitted"),
+    "entropy": ([*FITTED, "--entropy", "noncausal"], "--entropy noncausal cannot be combined with"),
+    "solver": ([*FITTED, "--solver", "paper"], "--solver paper cannot be combined with"),
+    "ridge": ([*FITTED, "--ridge", "1"], "--ridge cannot be combined with"),
+    "reference": ([*FITTED, "--reference", "unlabelled"], "--reference cannot be combined with"),
+    "weight": ([*FITTED, "--unlabelled-weight", "0.1"], "--unlabelled-weight cannot be combined with"),
+    "features": ([*FITTED, "--features", "o_x"], "--features cannot be combined with"),
     "messi": ([*FITTED, "--method", "messi"], "--method messi needs unlabelled trajectories"),
     "filter": (
         [*FITTED, "--expert", "role = king"],
         "'role' holds unlabelled (6), expert (4), test (2)",
     ),
     "column": ([*FITTED, "--expert", "king = 1"], "there is no column 'king'"),
-    "all taken": ([*FITTED, "--unlabelled", "trajectory_id >= 0"], "take every trajectory"),
+    "all taken": ([*FITTED, "--unlabelled", "trajectory_id >= 0"], "select every trajectory"),
     "all expert": (
         [*FITTED, "--expert", "role != king", "--unlabelled", "role = expert"],
         "the expert's: widen it",
     ),
-    "both": ([*FITTED, "--expert", "role != king", "--test", "role = test"], "in --test and in --expert"),
+    "both": ([*FITTED, "--expert", "role != king", "--test", "role = test"], "in both --test and --expert"),
     "too many": ([*FITTED, "--expert", "role = expert", "--n-expert", "9"], "but there are only 4 such"),
-    "none named": ([*FITTED, "--n-unlabelled", "2"], "--n-unlabelled without --unlabelled"),
+    "none named": ([*FITTED, "--n-unlabelled", "2"], "--n-unlabelled has no effect without --unlabelled"),
     "grid": ([*FITTED, "--grid", "1"], "a grid of 1 centres in 2 coordinates: give 2 … 100"),
 }
 
@@ -356,20 +356,20 @@ def test_what_does_not_fit_recordings_is_one_sentence(run, tables, tmp_path, cas
 def test_options_of_other_dynamics_are_refused(run, whole, tmp_path, option):
     code, _, err = run("fit", whole, *option, "--out", tmp_path / "out")
     assert code == 2
-    assert f"{option[0]} is of --dynamics" in err
+    assert f"{option[0]} has no effect with --dynamics known" in err
 
 
 def test_a_discount_of_one_is_refused_by_the_parser(tables, capsys):
     with pytest.raises(SystemExit) as left:
         cli.main(["fit", str(tables / "tracks.csv"), "--dynamics", "fitted", "--discount", "1"])
     assert left.value.code == 2
-    assert "'1' is not a number above 0 and below 1" in capsys.readouterr().err
+    assert "'1' is not a number > 0 and < 1" in capsys.readouterr().err
 
 
 def test_a_folder_is_no_file_of_recordings(run, whole, tmp_path):
     code, _, err = run("fit", whole, *FITTED, "--out", tmp_path / "out")
     assert code == 2
-    assert "is no file of recordings: give .npz, .parquet" in err
+    assert "is not a file of recordings: give .npz, .parquet" in err
 
 
 def test_a_column_of_a_trajectory_must_not_change_within_it(run, tables, tmp_path):
@@ -396,10 +396,10 @@ def test_actions_that_teach_nothing_are_refused_in_one_sentence(run, tmp_path, a
 
 
 BARE = {
-    "no folder": ("", "is not a folder: give the folder that holds states and trajectories"),
+    "no folder": ("", "is not a folder: give a folder with states and trajectories"),
     "no states": ("states.csv", "holds neither states.parquet nor states.csv: add the table"),
     "no trajectories": ("trajectories.csv", "holds neither trajectories.parquet nor trajectories.csv"),
-    "no settings": ("problem.json", "problem.json: is not there"),
+    "no settings": ("problem.json", "problem.json: does not exist"),
 }
 
 

@@ -87,7 +87,7 @@ def test_a_table_has_the_format_of_its_ending_and_replaces_nothing_unasked(made,
     assert f"table:  {place}" in said
     place.write_text("mine")
     assert cli.main([str(word) for word in words]) == 2
-    assert "is there already: give another name, or --force to replace it" in capsys.readouterr().err
+    assert "exists already: give another name, or --force to replace it" in capsys.readouterr().err
     assert place.read_text() == "mine"
     run(*words, "--force")
     assert place.read_text(encoding="utf-8") == text
@@ -101,30 +101,30 @@ def test_the_csv_holds_the_estimates(made, run, tmp_path):
     assert [float(row["estimate"]) for row in rows] == pytest.approx(theta, rel=1e-12)
 
 
-ERRORS = "needs standard errors, which are valid for a fit to the experts alone without a penalty: say --method maxent"
+ERRORS = "needs standard errors, which are valid for a fit to the experts only without a penalty: use --method maxent"
 REFUSED = [
-    (["@roads", "--ratio", "time"], "--ratio time is no ratio: give two features with a slash between, as time/toll"),
+    (["@roads", "--ratio", "time"], "--ratio time is not a ratio: give two features separated by a slash"),
     (
         ["@roads", "--ratio", "time/tun"],
         "--ratio time/tun: there is no feature 'tun'; there are time, turn, const; did",
     ),
-    (["@roads", "--ratio", "time/time"], "--ratio time/time is of one feature: name two"),
+    (["@roads", "--ratio", "time/time"], "--ratio time/time names one feature twice: name two"),
     (["@roads", "--without", "left"], "--without: there is no feature 'left'; there are time, turn, const"),
     (["@roads", "--without", "time,turn,const"], "--without time,turn,const leaves no feature to fit: name fewer"),
     (["@roads", "--without", "time", "--ridge", "1"], f"--without {ERRORS}"),
     (["@roads", "--ratio", "time/turn", "--theta-prior", "10"], f"--ratio {ERRORS}"),
     (["@grid", "--unlabelled", "role = unlabelled", "--table", "@t.tex"], f"--table {ERRORS}"),
     (["@park", "--expert", "age = 9", "--ratio", "f_green/f_food"], "at least two expert trajectories"),
-    (["@roads", "--table", "@t.doc"], "t.doc is neither .csv nor .tex nor .html: end its name in one of them"),
-    (["@roads", "--table", "@t.csv", "--stars"], "--stars is of .tex and .html: a .csv holds p itself; leave it out"),
-    (["@roads", "--stars"], "--stars is of --table, which is not given: give it, or leave this out"),
+    (["@roads", "--table", "@t.doc"], "t.doc: the name must end in .csv, .tex or .html"),
+    (["@roads", "--table", "@t.csv", "--stars"], "--stars has no effect on a .csv table, which contains p"),
+    (["@roads", "--stars"], "--stars has no effect without --table: give --table, or leave --stars out"),
     (
         ["@grid", "--expert", "role = expert", "--objective", "counts", "--without", "f_mud"],
         "fit with objective='choices'",
     ),
     (
         ["@x.npz", "--dynamics", "fitted", "--ratio", "a/b"],
-        "--ratio needs standard errors, and --dynamics fitted has none",
+        "--ratio needs standard errors, which --dynamics fitted does not have",
     ),
 ]
 
@@ -157,7 +157,7 @@ def test_a_denominator_that_may_be_zero_is_told(capsys, tmp_path):
     words = ["fit", str(tmp_path / "folder"), "--ratio", "time/noise", *PLAIN, "--out", str(tmp_path / "out")]
     assert cli.main(words) == 0
     written = capsys.readouterr()
-    assert "the weight of noise may be zero, so that time/noise may be anything" in written.err
+    assert "the weight of noise may be zero, so time/noise is not bounded" in written.err
     assert "[-inf, inf]" in written.out
     found = summary(tmp_path / "out")
     assert found["ratios"][0]["fieller_low"] is None

@@ -172,7 +172,7 @@ def test_nested_and_bootstrap_are_the_library_s(folder, run, tmp_path):
     nested = nested_score(own, mdp, data.expert, data.unlabelled)
     assert found["nested"]["mean"] == pytest.approx(nested.mean, rel=1e-9)
     assert found["nested"]["chosen"] == [str(c) for c in nested.chosen]
-    assert f"nested: {nested.mean:.4f} ± {nested.standard_error:.4f} nats a step, choice included" in said
+    assert f"nested: {nested.mean:.4f} ± {nested.standard_error:.4f} nats per step, choice included" in said
     own.fit(mdp, data.expert, data.unlabelled)
     drawn = bootstrap(own.best_estimator_, mdp, *own.fitted_to_, n=3, random_state=0)
     ends = drawn.interval(drawn.theta).T
@@ -214,13 +214,13 @@ def test_one_expert_trajectory_that_ends_is_given_the_default_and_the_stability_
     place = park(tmp_path / "park", **EPISODES)
     words = ["select", place, *ONE_EPISODE, "--lambdas", "0.1,10", "--out", tmp_path / "out"]
     said = run(*words)
-    assert "it ends where it should, and a part of it would not. So nothing can be chosen, and the fixed" in said
+    assert "it ends at a goal or terminal state, and its parts would not, so the fixed default is used" in said
     assert f"Chosen: {DEFAULT_CANDIDATE}; " in said
-    assert "helps is not known: nothing can be held out." in said
+    assert "helps: nothing can be held out." in said
     found = read_json(run(*words, "--json", "--force"))
     assert found["chosen"]["is_default"]
     assert (found["candidates"], found["units"], found["use"], found["verdict"]) == ([], 0, None, None)
-    assert [shlex.split(command)[1] for command in found["next"]] == ["fit"], "there is nobody to judge the others by"
+    assert [shlex.split(command)[1] for command in found["next"]] == ["fit"], "no held-out expert to diagnose with"
     problem = read_problem(place)
     model = MESSI(SIMILARITY, max_iter=300, theta_prior=MESSICV().theta_prior)
     own = [
@@ -264,7 +264,7 @@ def test_strengths_that_are_none_are_refused(folder, capsys, text):
     with pytest.raises(SystemExit) as left:
         cli.main(["select", str(folder), f"--lambdas={text}"])
     assert left.value.code == 2
-    assert "is not a number from 0 on" in capsys.readouterr().err
+    assert "is not a number >= 0" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------ the rule
@@ -294,9 +294,9 @@ def test_what_hurts_is_left_out_and_the_verdict_is_said_with_its_interval(contra
     use = found["use"]
     assert found["verdict"] == "hurt"
     assert use["low"] < use["gain"] < use["high"] < 0
-    for text in (f"({use['using']}) hurts", f"{use['gain']:+.4f} nats a step [{use['low']:+.4f}, {use['high']:+.4f}]"):
+    for text in (f"({use['using']}) hurts", f"{use['gain']:+.4f} nats per step [{use['low']:.4f}, {use['high']:.4f}]"):
         assert text in use["sentence"]
-    assert "Using the 500 unlabelled trajectories (role = unlabelled) hurt: by " in said
+    assert "Using the 500 unlabelled trajectories (role = unlabelled) hurt the prediction of held-out experts: " in said
 
 
 @pytest.mark.slow
@@ -305,7 +305,8 @@ def test_a_diagnosis_begins_with_what_held_out_experts_gain_and_its_interval(con
     said = run("diagnose", contrary, *SPLIT, "--influential", "0", "--out", tmp_path)
     found = read_json((tmp_path / "diagnosis.json").read_text(encoding="utf-8"))
     use, first = found["use"], found["evidence"][0]
-    ends = f"{use['gain']:+.4f} nats a step [{use['low']:+.4f}, {use['high']:+.4f}]"
+    sign = "" if use["low"] > 0 else "+"
+    ends = f"{use['gain']:+.4f} nats per step [{use['low']:{sign}.4f}, {use['high']:{sign}.4f}]"
     assert first.startswith(f"using the unlabelled trajectories ({use['using']}) ")
     assert f"over experts only ({use['alone']})" in first
     assert ends in first
@@ -329,9 +330,9 @@ def test_the_default_is_kept_where_nothing_is_clearly_better_and_how_many_expert
     assert best["gain"] > 0, "something does better, by chance"
     assert f"; the fixed default; {best['candidate']} does best, but not significantly at 99.9 %: +" in said
     assert found["needed"] > found["units"]
-    assert f"about {found['needed']:,} held-out experts would settle it, if the difference is as it seems" in said
+    assert f"about {found['needed']:,} held-out experts would make a difference of this size significant" in said
     assert found["use"]["low"] < 0 < found["use"]["high"]
-    assert "(role = unlabelled) made no clear difference: by " in said
+    assert "(role = unlabelled) made no clear difference to predicting held-out experts: " in said
 
 
 @pytest.mark.slow
@@ -450,7 +451,7 @@ def test_trajectories_have_their_own_names_and_episodes_are_diagnosed(run, tmp_p
     ("words", "message"),
     [
         (["--expert", "role = expert"], "there are no unlabelled trajectories to diagnose"),
-        ([*SPLIT, "--method", "em"], "--method em has no penalty to diagnose: leave --method out"),
+        ([*SPLIT, "--method", "em"], "--method em has no penalty to diagnose: omit --method"),
     ],
 )
 def test_what_cannot_be_diagnosed_is_one_sentence(folder, fails, tmp_path, words, message):
@@ -474,7 +475,7 @@ def test_what_cannot_be_held_out_is_said_before_the_fit(folder, capsys, tmp_path
 def test_one_expert_that_ends_has_nobody_to_be_judged_by(fails, tmp_path):
     place = park(tmp_path / "park", **EPISODES)
     line = fails("diagnose", place, *ONE_EPISODE, "--out", tmp_path / "out")
-    assert "nothing can be held out to judge the others by; give at least two with --expert" in line
+    assert "nothing can be held out to judge the unlabelled ones; give at least two with --expert" in line
 
 
 # ------------------------------------------------------------ pages
@@ -485,11 +486,11 @@ def test_one_expert_that_ends_has_nobody_to_be_judged_by(fails, tmp_path):
 @pytest.mark.parametrize(
     ("words", "summary", "title"),
     [
-        (["select", *SMALL], "select.json", "What every candidate gains"),
+        (["select", *SMALL], "select.json", "Candidates"),
         (
             ["diagnose", *SPLIT, "--n-unlabelled", "10", "--cv", "2", "--influential", "0"],
             "diagnosis.json",
-            "What the penalty decides",
+            "Effect of the penalty",
         ),
     ],
 )
@@ -506,7 +507,7 @@ def test_a_page_opens_with_the_words_of_the_summary_and_is_left_out_if_asked(
         assert as_sentence(text) in page.text
     assert page.text.index(as_sentence(found["in_words"][0])) < page.text.index(title)
     assert {"figures/use.png", "figures/use.svg", "report.html"} <= set(found["files"])
-    assert "Words explained" in page.text
+    assert "Glossary" in page.text
     run(command, folder, *rest, "--no-report", "--out", tmp_path / "b")
     assert not (tmp_path / "b" / "report.html").exists()
     assert not (tmp_path / "b" / "figures").exists()
@@ -515,5 +516,5 @@ def test_a_page_opens_with_the_words_of_the_summary_and_is_left_out_if_asked(
 @pytest.mark.slow
 def test_the_page_of_a_choice_with_intervals_says_what_they_settle(folder, run, tmp_path):
     said = run("select", folder, *SMALL, "--bootstrap", 3, "--out", tmp_path)
-    assert "The chosen fit, penalty included, under resampling (which tests no weight):" in said
+    assert "The chosen fit, penalty included, under resampling (not a test of any weight):" in said
     assert "95 % interval, resampled" in Page(tmp_path / "report.html").text

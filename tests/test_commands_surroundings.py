@@ -156,7 +156,7 @@ def test_a_closed_standard_error_lets_no_file_take_its_place(place, tmp_path):
 def test_a_standard_output_that_takes_nothing_is_one_sentence(place):
     done = shell("@ show grid >/dev/full", place)
     assert done.returncode == 2
-    assert done.stderr == b"messirl: No space left on device: nothing that was finished is lost\n"
+    assert done.stderr == b"messirl: No space left on device: finished work is kept\n"
 
 
 def test_verbose_shows_what_the_library_logs_and_its_absence_does_not(place, tmp_path):

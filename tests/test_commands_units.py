@@ -43,9 +43,9 @@ def test_a_weight_on_theta_max_is_named_in_the_terminal_in_fit_json_and_on_the_p
     small = in_units(folder, tmp_path / "small", [1.0, 1e-4, 1.0])
     found, said = fitted(capsys, small, tmp_path / "out")
     assert found["held"]["box"] == ["f_up"]
-    assert "theta_max=500 holds the weight of 'f_up'" in said.err
+    assert "theta_max=500: the weight of 'f_up' is at its bound" in said.err
     page = Page(tmp_path / "out" / "report.html").text
-    assert "theta_max=500 holds the weight of 'up'" in page  # as everywhere on the page
+    assert "theta_max=500: the weight of 'up' is at its bound" in page  # as everywhere on the page
     assert "f_up" not in page
     found, said = fitted(capsys, folder, tmp_path / "plain", "--no-report")
     assert found["held"]["box"] == []
@@ -68,7 +68,7 @@ def test_a_weight_that_the_penalty_holds_is_named(folder, tmp_path, capsys):
     small = in_units(folder, tmp_path / "small", [1.0, 1e-3, 1.0])
     found, said = fitted(capsys, small, tmp_path / "out", "--ridge", "0.1", "--no-report")
     assert found["held"]["penalty"] == ["f_up"]
-    assert "the penalty holds the weight of 'f_up'" in said.err
+    assert "the penalty shrinks the weight of 'f_up'" in said.err
 
 
 def test_check_says_where_features_differ_in_scale(folder, tmp_path, capsys):
@@ -95,7 +95,7 @@ def test_values_of_1e200_are_named_by_their_column(folder, tmp_path, capsys):
     states = (huge / "states.csv").read_text(encoding="utf-8").replace(",1.0,", ",1e200,", 1)
     (huge / "states.csv").write_text(states, encoding="utf-8")
     assert cli.main(["check", str(huge)]) == 2
-    assert "1e+200, which cannot be computed with: divide it by 1e200" in capsys.readouterr().out
+    assert "1e+200, outside the supported range: divide it by 1e200" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -121,4 +121,4 @@ def test_a_score_below_chance_is_explained_where_it_appears(folder, tmp_path, ca
     own, chance = (row["expert"] for row in (found["scores"][0], found["scores"][-1]))
     assert own < chance
     for place in (said.err, Page(tmp_path / "out" / "report.html").text, " ".join(found["warnings"])):
-        assert "of a policy that takes every allowed action alike: the fit did not converge" in place
+        assert "of the uniform policy: the fit did not converge" in place

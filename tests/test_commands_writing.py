@@ -54,7 +54,7 @@ def test_convert_refuses_its_own_source(run, tmp_path, monkeypatch, way, force):
     before = content(source)
     code, _, said = run("convert", source, ways.get(way, "."), *force)
     assert code == 2
-    assert "is what is to be converted: give another DEST" in said
+    assert "is both SOURCE and DEST: give another DEST" in said
     assert content(source) == before
 
 
@@ -64,7 +64,7 @@ def test_convert_replaces_a_problem_only_when_forced_and_leaves_other_files(made
     before = content(other)
     code, _, said = run("convert", made["grid"], other)
     assert code == 2
-    assert "holds edges.csv already: give another folder, or --force" in said
+    assert "already contains edges.csv: give another folder, or --force" in said
     assert content(other) == before
     assert run("convert", made["grid"], other, "--force")[0] == 0
     assert read_problem(other).mdp.n_states == 16
@@ -79,7 +79,7 @@ def test_convert_refuses_an_existing_table_unless_forced(run, tmp_path, monkeypa
     monkeypatch.setattr("messirl.io.interop.minari.from_minari", lambda _: some)
     code, _, said = run("convert", "minari:a/b-v0", table)
     assert code == 2
-    assert "is there already: give another name, or --force" in said
+    assert "already exists: give another name, or --force" in said
     assert table.read_text() == "mine"
     assert run("convert", "minari:a/b-v0", table, "--force")[0] == 0
     assert read_trajectories(table)[0] == some
@@ -113,7 +113,7 @@ def test_an_earlier_result_is_replaced_only_when_forced_and_kept_beside(made, ru
     for command in ("fit", "select"):
         code, _, said = run(command, made["park"], *PLAIN[1:], "--out", out)
         assert code == 2
-        assert f"{out} holds an earlier result: give another folder with --out, or --force" in said
+        assert f"{out} contains an earlier result: give another folder with --out, or --force" in said
         assert content(tmp_path) == {f"out/{name}": data for name, data in before.items()}
     for _ in range(2):
         earlier = content(out)
@@ -154,7 +154,7 @@ def test_the_folder_one_is_in_is_refused(made, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, said = run("fit", made["park"], *PLAIN, "--out", ".")
     assert code == 2
-    assert "--out . is the folder you are in: give one of its own for the results" in said
+    assert "--out . is the current folder or contains it: give a separate folder" in said
 
 
 def test_what_a_stopped_command_had_finished_is_kept_and_named(made, run, tmp_path, monkeypatch):
@@ -166,11 +166,11 @@ def test_what_a_stopped_command_had_finished_is_kept_and_named(made, run, tmp_pa
         code, _, said = run("fit", made["park"], "--no-baselines", "--out", out, "--force")
     assert code == 2
     (left,) = tmp_path.glob("out.unfinished-*")
-    assert f"what was finished is in {left}" in said
+    assert f"finished work is in {left}" in said
     assert set(content(left)) == {"fit.json", "model.npz"}
     assert content(out) == before
     _, _, said = run("fit", made["park"], *PLAIN, "--out", out, "--force")
-    assert f"{left} is of a command that is at work, or was stopped: look into it" in said
+    assert f"{left} is the unfinished result of a stopped or running command: inspect it" in said
 
 
 def test_folders_are_exchanged_where_the_system_cannot_do_it_in_one_step(made, run, tmp_path, monkeypatch):
@@ -187,7 +187,7 @@ def test_a_fit_refuses_to_write_over_what_is_no_result(made, run, tmp_path, name
     (tmp_path / name).write_text("mine")
     code, _, said = run("fit", made["park"], *words, "--out", tmp_path)
     assert code == 2
-    assert f"holds {name}, which is no result of messirl: give another folder with --out" in said
+    assert f"contains {name}, which messirl did not write: give another folder with --out" in said
     assert content(tmp_path) == {name: b"mine"}
 
 
@@ -202,7 +202,7 @@ def test_a_picture_that_is_there_is_replaced_only_when_forced(made, run, tmp_pat
     picture.write_bytes(b"mine")
     code, _, said = run("show", made["grid"], "--picture", picture)
     assert code == 2
-    assert "is there already: give another name, or --force" in said
+    assert "exists already: give another name, or --force" in said
     assert picture.read_bytes() == b"mine"
     assert run("show", made["grid"], "--picture", picture, "--force")[0] == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -230,7 +230,7 @@ def test_sample_replaces_its_default_file_but_no_file_that_was_named(made, run, 
     before = (tmp_path / "walks.csv").read_bytes()
     code, _, said = run(*named, "--seed", 7)
     assert code == 2
-    assert "walks.csv: is there already: give another name, or --force" in said
+    assert "walks.csv: already exists: give another name, or --force" in said
     assert (tmp_path / "walks.csv").read_bytes() == before
     assert run(*named, "--seed", 7, "--force")[0] == 0
     assert (tmp_path / "walks.csv").read_bytes() != before
@@ -346,7 +346,7 @@ def test_a_place_that_cannot_be_written_to_is_found_before_the_work(made, run, t
 def test_a_folder_in_the_place_of_a_result_is_found_before_the_work_even_beside_our_summary(tmp_path):
     (tmp_path / "fit.json").write_text('{"command": "messirl fit park"}')
     (tmp_path / "report.html").mkdir()
-    with pytest.raises(ValueError, match=r"holds report\.html, which is no result of messirl"):
+    with pytest.raises(ValueError, match=r"contains report\.html, which messirl did not write"):
         Results(tmp_path, ("fit.json", "report.html")).begin()
 
 
@@ -393,7 +393,7 @@ def test_an_interrupt_while_folders_change_places_says_what_is_where(made, run, 
         code, _, said = run("fit", made["park"], *PLAIN, "--out", out, "--force")
     assert code == 2
     (left,) = tmp_path.glob("out.unfinished-*")
-    assert f"the earlier result, and files of yours, are in {left}" in said
+    assert f"the earlier result and files of yours are in {left}" in said
     assert set(content(left)) == {"fit.json", "model.npz", "notes.txt"}
     assert set(content(out)) == {"fit.json", "model.npz"}
 

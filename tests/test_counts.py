@@ -186,14 +186,14 @@ def test_an_action_out_of_range_is_named_with_trajectory_and_step(action):
 
 def test_a_move_of_probability_zero_is_named():
     with pytest.raises(
-        ValueError, match="trajectory 1, step 1: the move from state 1 to 3 has probability 0 in the MDP"
+        ValueError, match="trajectory 1, step 1: the transition from state 1 to 3 has probability 0 in the MDP"
     ):
         feature_counts(ring(discount=0.95), Trajectories.from_lists([[0, 1], [0, 1, 3]]))
 
 
 def test_a_move_that_another_action_makes_is_named():
     with pytest.raises(
-        ValueError, match="trajectory 0, step 1: the move from state 1 to 1 by action 1 has probability 0 in the MDP"
+        ValueError, match="trajectory 0, step 1: the transition from state 1 to 1 by action 1 has probability 0"
     ):
         feature_counts(ring(discount=0.95), Trajectories.from_lists([[0, 1, 1]], actions=[[1, 1]]))
 
@@ -229,7 +229,7 @@ def test_a_dead_end_is_named():
 
 @pytest.mark.parametrize("states", [[0, 1], [0, 1, 1, 1]], ids=["short", "long"])
 def test_a_length_that_contradicts_the_horizon_is_named(states):
-    with pytest.raises(ValueError, match=f"trajectory 1 has {len(states)} states, but horizon=3: a trajectory has"):
+    with pytest.raises(ValueError, match=f"trajectory 1 has {len(states)} states, but horizon=3: "):
         feature_counts(ring(horizon=3, discount=0.95), Trajectories.from_lists([[0, 1, 2], states]))
 
 
@@ -287,7 +287,8 @@ def test_every_fault_is_found_and_not_only_the_first():
     ]
     says = [fault.what("ABCDE".__getitem__, "xy".__getitem__) for fault in trajectory_faults(mdp, some)]
     assert says[3] == (
-        "the move from state B to A by action y has probability 0 in the MDP, which does not allow that action there"
+        "the transition from state B to A by action y has probability 0 in the MDP, "
+        "which does not allow that action there"
     )
 
 

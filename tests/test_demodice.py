@@ -211,9 +211,9 @@ def test_few_experts_are_followed_further_than_by_cloning_and_predicted_worse():
     [
         (DemoDICE(), "episodic", "DemoDICE needs a discount below 1 or a horizon"),
         (DemoDICE(alpha=-1.0), "endless", "alpha=-1.0: it must be finite and >= 0"),
-        (DemoDICE(smoothing=1.0), "endless", "smoothing must be below 1"),
+        (DemoDICE(smoothing=1.0), "endless", "smoothing=1 must be below 1"),
         (DemoDICE(smoothing=0.0), "endless", "smoothing=0.0: it must be finite and > 0"),
-        (DemoDICE(max_iter=0), "endless", "max_iter=0: it must be a whole number from 1 on"),
+        (DemoDICE(max_iter=0), "endless", "max_iter=0: it must be a whole number >= 1"),
     ],
 )
 def test_what_cannot_be_is_said_at_once(model, kind, message):
@@ -222,6 +222,6 @@ def test_what_cannot_be_is_said_at_once(model, kind, message):
 
 
 def test_a_search_that_was_cut_short_says_so():
-    with pytest.warns(UserWarning, match="DemoDICE ended after 1 steps, and the flow is still violated"):
+    with pytest.warns(UserWarning, match="DemoDICE did not converge in 1 steps: .* violation of the flow"):
         model = DemoDICE(max_iter=1).fit(*problem("endless"))
     assert not model.converged_

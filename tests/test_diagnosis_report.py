@@ -25,9 +25,9 @@ mpl.use("Agg")
 BAD = "<script>alert('$x_1$')</script>\n\x00" + "long " * 40
 ONE = RBF(1.0)
 GAINS = {
-    "help": (Gain(0.02, 0.01, 0.03), "helped: by light pooling, held-out experts are predicted 0.020"),
+    "help": (Gain(0.02, 0.01, 0.03), "helped to predict held-out experts: +0.020 nats per step [0.010, 0.030] by"),
     "unclear": (Gain(0.02, -0.01, 0.05), "made no clear difference"),
-    "hurt": (Gain(-0.02, -0.03, -0.01), "hurt: by light pooling"),
+    "hurt": (Gain(-0.02, -0.03, -0.01), "hurt the prediction of held-out experts: "),
 }
 WORDS = {"title": "a maze", "settings": {"lambda0": "3"}, "command": "messirl"}
 
@@ -140,7 +140,7 @@ def test_few_trajectories_are_in_one_table_each(tmp_path):
 
 def test_directions_are_named_by_their_features(usual):
     text = usual.text
-    assert "Of 3 directions of θ that the experts can decide, the penalty leaves them 1.9" in text
+    assert "Of 3 directions of θ that the experts identify, the penalty leaves 1.9" in text
     assert re.search(r"90 %\s*\+1\.00\s+water", text)
 
 
@@ -294,7 +294,7 @@ def test_where_no_penalty_is_chosen_the_title_says_so_and_nothing_has_a_ring():
 
 def test_every_method_is_in_the_legend_once_and_several_similarities_by_name():
     found, default = validation()
-    usual = ["experts alone (L2, standardised)", "MESSI", "complete graph", "base policy with L2"]
+    usual = ["experts only (L2, standardised)", "MESSI", "complete graph", "base policy with L2"]
     assert labels(drawn(found, default, default)) == [*usual, "light pooling with L2"]
     found, default = validation((RBF(1.0), Exponential(2.0)))
     told = labels(drawn(found, default, default))
@@ -326,7 +326,7 @@ def test_without_unlabelled_trajectories_there_is_no_panel_of_weights():
     found, default = validation(unlabelled=False)
     figure = drawn(found, default, default)
     assert [ax.get_visible() for ax in figure.axes] == [True, False]
-    assert labels(figure) == ["experts alone (L2, standardised)"]
+    assert labels(figure) == ["experts only (L2, standardised)"]
     assert rings(figure)[0][2] == 0.0
 
 

@@ -397,7 +397,7 @@ def test_raising_nu_only_turns_bad_trajectories_into_good_ones(name, scenes):
 
 @every_domain
 def test_more_trajectories_than_a_scene_holds_are_refused(name, scenes):
-    with pytest.raises(ValueError, match="u=31: a scene holds 30"):
+    with pytest.raises(ValueError, match="u=31: must be at most 30"):
         mixture(scenes(name), "mu1", 31, 0.5)
 
 

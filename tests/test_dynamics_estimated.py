@@ -82,7 +82,7 @@ def test_without_actions_each_move_is_an_action_of_its_own():
     assert found.mdp.n_actions == 2
     assert found.mdp.deterministic
     assert found.report.actions_inferred
-    assert "each move from a state is an action" in str(found.report)
+    assert "each transition from a state is an action" in str(found.report)
     assert [np.argmax(p[s, a]) for s, a in ((0, 0), (0, 1), (1, 0), (2, 0), (3, 0), (3, 1))] == [1, 3, 0, 3, 0, 2]
     assert not found.mdp.allowed[1:3, 1].any()
     assert found.report.never_seen.size == 0
@@ -120,7 +120,7 @@ def test_without_actions_a_graph_by_action_says_which_it_was():
 
 
 def test_moves_that_are_not_deterministic_need_actions():
-    with pytest.raises(ValueError, match="the action of a move cannot be told: record the actions"):
+    with pytest.raises(ValueError, match="cannot be inferred: record the actions"):
         estimate_mdp(walk([0, 1, 0]), np.eye(2), deterministic=False, discount=0.95)
     with pytest.raises(ValueError, match="in the graph action 1 of state 0 may lead to several states"):
         estimate_mdp(walk([0, 1, 0]), np.eye(2), graph=[[0, 1], [1, 1], [1, 0], [0, 1]], discount=0.95)
@@ -183,9 +183,9 @@ def test_without_a_prior_the_graph_only_forbids():
 def test_a_move_that_the_graph_forbids_is_named():
     graph = np.array([[0, 1], [0, 1]])
     wrong = [[0, 1, 1], [0, 1, 0]]
-    with pytest.raises(ValueError, match="trajectory 1, step 1: the move from state 1 to 0 is not in the graph"):
+    with pytest.raises(ValueError, match="trajectory 1, step 1: the transition from state 1 to 0 is not in the graph"):
         estimate_mdp(walk(*wrong), np.eye(2), graph=graph, discount=0.95)
-    with pytest.raises(ValueError, match="trajectory 1, step 1: the move from state 1 to 0 by action 1 is not in"):
+    with pytest.raises(ValueError, match="trajectory 1, step 1: the transition from state 1 to 0 by action 1 is not"):
         estimate_mdp(walk(*wrong, actions=[[0, 0], [0, 1]]), np.eye(2), graph=graph, discount=0.95)
 
 
@@ -221,7 +221,7 @@ def test_the_report_reads_well():
             "4 transitions of 3 state-action pairs",
             "1 states entered but never left: 2",
             "1 states never visited: 3",
-            "2 states without any move (made terminal): 2, 3",
+            "2 states without any transition (made terminal): 2, 3",
             "1 state-action pairs never seen (not allowed): (0, 1)",
             "2 state-action pairs seen fewer than 2 times: (1, 0), (1, 1)",
         ]
@@ -344,7 +344,7 @@ def test_with_goals_only_theta_has_a_spread():
         (walk([0, 1]), {"prior": np.inf}, "prior=inf: it must be finite and >= 0"),
         (walk([0, 1]), {"unseen": "guess"}, "unseen='guess': choose 'terminal', 'self' or 'error'"),
         (walk([0, 1]), {"graph": np.ones((3, 2))}, r"graph has shape \(3, 2\): give \(2, 2\)"),
-        (walk([0, 1]), {"graph": np.zeros((2, 2))}, "the move from state 0 to 1 is not in the graph"),
+        (walk([0, 1]), {"graph": np.zeros((2, 2))}, "the transition from state 0 to 1 is not in the graph"),
         (
             walk([0, 1], actions=[[0]]),
             {"graph": np.ones((6, 2)), "n_actions": 2},

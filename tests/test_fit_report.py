@@ -119,7 +119,7 @@ def test_every_kind_of_fit_has_a_report(kind, with_map, tmp_path):
     first = " at the first step"
     goal = f" towards state {record(kind).towards}"
     where = {"goals": goal, "finite": first, "steps": first, "sparse": first}.get(kind, "")
-    assert f"what the policy does there{where}:" in text
+    assert f"and the policy there{where}:" in text
 
 
 def test_the_page_stands_alone(tmp_path):
@@ -225,7 +225,7 @@ def test_the_lead_is_two_sentences_with_the_best_baseline():
     assert words.startswith(
         "MaxEnt-IRL was fitted to 10 expert and 500 unlabelled trajectories, in a problem of 9 states"
     )
-    assert "the 464 held-out trajectories −0.780 nats a step; the best baseline, pooling, gives −0.820." in words
+    assert "the 464 held-out trajectories −0.780 nats per step; the best baseline, pooling, gives −0.820." in words
     assert lead(FitRecord("bare", fitted("steps"))).count(". ") == 1
     assert "features of steps" in lead(record("steps"))
 
@@ -233,7 +233,7 @@ def test_the_lead_is_two_sentences_with_the_best_baseline():
 def test_what_cannot_be_shown_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(ValueError, match="the model of the record is not fitted"):
         write_fit_report(FitRecord("none", MaxEntIRL()), tmp_path)
-    with pytest.raises(ValueError, match=r"xy has shape \(8, 2\): give one pair of coordinates for each of the 9"):
+    with pytest.raises(ValueError, match=r"xy has shape \(8, 2\).*one pair of coordinates for each of the 9"):
         write_fit_report(record(xy=np.zeros((8, 2))), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -268,7 +268,7 @@ def test_many_features_are_cut_to_the_largest_and_that_is_said(tmp_path):
     text = Page(write_fit_report(one, tmp_path)).text
     assert "The 40 largest of 45 are drawn." in text
     assert one.at_bound > 0
-    assert f"{one.at_bound} of 45 lie on the bound ±0.05." in text
+    assert f"{one.at_bound} of 45 are at the bound ±0.05." in text
 
 
 def test_a_score_far_below_the_others_is_named_at_the_edge():
@@ -325,8 +325,8 @@ def test_states_never_met_and_numbers_that_are_none_are_grey_and_said(tmp_path):
         coloured, grey = (np.ma.masked_invalid(item.get_array()).count() for item in ax.collections[:2])
         assert (coloured, grey) == (7, 2)
     text = Page(write_fit_report(one, tmp_path)).text
-    assert "Never met, and grey: 2 of 9 states." in text
-    assert "States without a finite number are grey." in text
+    assert "Grey states have no expected visits: 2 of 9." in text
+    assert "States without a finite value are grey." in text
 
 
 @pytest.mark.slow
@@ -335,7 +335,7 @@ def test_states_without_coordinates_are_left_out_and_said(tmp_path):
     places = plot.grid(3, 3)
     places[[2, 8]] = np.nan
     text = Page(write_fit_report(record(xy=places), tmp_path)).text
-    assert "Without coordinates, and left out: 2 states." in text
+    assert "Without coordinates and left out: 2 states." in text
     assert {"maps", "policy"} <= stems(tmp_path)
     nowhere = record(xy=np.full((9, 2), np.nan))
     write_fit_report(nowhere, tmp_path / "nowhere")
@@ -449,7 +449,7 @@ def large(side, irregular):
 def test_a_page_of_very_many_states_stays_small(side, irregular, tmp_path):
     path = write_fit_report(large(side, irregular), tmp_path)
     assert path.stat().st_size < 3_000_000
-    assert ("too many moves to draw" in Page(path).text) == (side == 317 and irregular)
+    assert ("too many transitions to draw" in Page(path).text) == (side == 317 and irregular)
 
 
 # ------------------------------------------------------------ names and numbers

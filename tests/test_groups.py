@@ -148,11 +148,11 @@ def test_the_sentence_names_what_is_clear_and_says_what_is_not():
         Group("guard", 5, 9, up, up, 0.4, 0.4),
     ]
     said = Breakdown("use", "who", "Using each group alone", "", groups).sentence
-    assert "tourist (+0.2000 nats a step [+0.1000, +0.3000]) helps" in said
-    assert "class (-0.2000 nats a step [-0.3000, -0.1000]) hurts" in said
-    assert "and guard (+0.2000 nats a step [+0.1000, +0.3000]) make no clear difference" in said, "p says so"
+    assert "tourist (+0.2000 nats per step [0.1000, 0.3000]) helps" in said
+    assert "class (-0.2000 nats per step [-0.3000, -0.1000]) hurts" in said
+    assert "and guard (+0.2000 nats per step [0.1000, 0.3000]) make no clear difference" in said, "p says so"
     told = Breakdown("score", "who", "Score", "", groups).sentence
-    assert told.endswith("class (-0.2000 nats a step [-0.3000, -0.1000]) is clearly below the others")
+    assert told.endswith("class (-0.2000 nats per step [-0.3000, -0.1000]) is clearly below the other groups")
     assert "no clear difference between the 2 groups" in Breakdown("score", "who", "Score", "", groups[2:]).sentence
 
 
@@ -320,7 +320,7 @@ def test_many_numbers_are_cut_into_quarters_and_many_words_are_refused():
     assert_array_equal([order.index(name) for name in names], numbers // 25)
     ties = np.concatenate([np.zeros(90), np.arange(1, 31)])
     assert named_groups("tied", ties)[1][0] == "0 to 0"
-    with pytest.raises(ValueError, match="--by name has 21 different values, and 20 can be compared"):
+    with pytest.raises(ValueError, match="--by name has 21 different values, but at most 20 can be compared"):
         named_groups("name", np.array([f"n{i}" for i in range(21)], dtype=object))
 
 

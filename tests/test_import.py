@@ -84,14 +84,16 @@ def test_any_separator_and_decimal_mark_is_read_and_said(read, sign, mark):
 def test_a_decimal_mark_can_be_given_where_it_may_mean_thousands(read):
     text = WALK.replace(",", ";").replace("0.5", "1,500").replace("1.5", "2,500").replace("1.6", "2,600")
     text = text.replace("0.4", "1,400").replace("2.5", "3,500")
-    with pytest.raises(InputError, match=r"x holds '1,500', which may be 1.500 or 1500: say with --decimal which"):
+    with pytest.raises(
+        InputError, match=r"x holds '1,500', which may be 1.500 or 1500: give the decimal mark with --decimal"
+    ):
         read(text)
     shifted = {name: (np.array(way) + 1).tolist() for name, way in PLAIN.items()}
     record = read(text, decimal=",")
     assert middles(record) == shifted
-    assert record.said["read"] == "walk.csv; cells separated by semicolons (recognised)"
+    assert record.said["read"] == "walk.csv; columns separated by semicolons (recognised)"
     assert middles(read(text, decimal=",", separator="semicolon")) == shifted
-    with pytest.raises(InputError, match="--separator: is 'dash': give one sign, or comma, semicolon"):
+    with pytest.raises(InputError, match="--separator: is 'dash': give one character, or comma, semicolon"):
         read(text, separator="dash")
 
 
@@ -108,7 +110,9 @@ def test_order_repetitions_and_missing_numbers_change_nothing_and_are_counted(re
 
 def test_files_without_a_header_need_names(read):
     text = WALK.partition("\n")[2]
-    with pytest.raises(InputError, match=r"walk.csv, row 1: has numbers in its first row .* name them with --columns"):
+    with pytest.raises(
+        InputError, match=r"walk.csv, row 1: has numbers in its first row .* name the columns with --columns"
+    ):
         read(text)
     assert list(middles(read(text.replace(",", " "), columns=["id", "t", "x", "y"])).values()) == list(PLAIN.values())
 
@@ -136,7 +140,7 @@ def test_ids_that_count_anew_in_every_file_are_told_apart_on_request(tmp_path):
     for name, y in (("one", 0.5), ("two", 1.5)):
         (tmp_path / f"{name}.csv").write_text(f"id,t,x,y\n1,0,0.5,{y}\n1,1,1.5,{y}\n")
     settings = ImportSettings(discount=0.9, grid=1.0, coordinates=True)
-    with pytest.raises(InputError, match=r"track '1' is at two places at the same time .*--per-file"):
+    with pytest.raises(InputError, match=r"track '1' is in two places at the same time: .*--per-file"):
         import_recordings(tmp_path, settings)
     record = import_recordings(tmp_path, ImportSettings(discount=0.9, grid=1.0, coordinates=True, per_file=True))
     assert set(middles(record)) == {"one-1", "two-1"}
@@ -155,7 +159,7 @@ def test_columns_are_recognised_with_signs_and_units(read, header):
 
 def test_what_may_be_two_things_is_refused_and_what_is_named_is_taken(read):
     text = "\n".join(f"{line},{extra}" for line, extra in zip(WALK.splitlines(), ["frame", *"0123012"], strict=True))
-    with pytest.raises(InputError, match="columns 't' and 'frame' may each be the time: say which with --time"):
+    with pytest.raises(InputError, match="columns 't' and 'frame' could each be the time: choose one with --time"):
         read(text)
     record = read(text, time="t")
     assert middles(record) == PLAIN
@@ -164,18 +168,18 @@ def test_what_may_be_two_things_is_refused_and_what_is_named_is_taken(read):
 
 def test_columns_named_crosswise_are_said(read):
     record = read(WALK, x="y", y="x")
-    assert record.said["x"] == "column 'y' (given), though it is named like a y"
+    assert record.said["x"] == "column 'y' (given), although its name suggests y"
     assert middles(record)["b"] == [[1.5, 2.5], [1.5, 1.5], [1.5, 0.5]]
 
 
 @pytest.mark.parametrize(
     ("form", "said"),
     [
-        ("2024-03-31T{0:02}:30:00Z", "stamps with a time zone, as UTC"),
-        ("2024-03-31 {0:02}:30:00.000", "stamps without a time zone"),
-        ("2024/03/31 {0:02}:30", "stamps without a time zone"),
-        ("{1}", "seconds since 1970, by their size"),
-        ("{1}000", "milliseconds since 1970, by their size"),
+        ("2024-03-31T{0:02}:30:00Z", "timestamps with a time zone, as UTC"),
+        ("2024-03-31 {0:02}:30:00.000", "timestamps without a time zone"),
+        ("2024/03/31 {0:02}:30", "timestamps without a time zone"),
+        ("{1}", "seconds since 1970, judging by their size"),
+        ("{1}000", "milliseconds since 1970, judging by their size"),
     ],
 )
 def test_stamps_and_epochs_are_the_same_hours(read, form, said):
@@ -200,15 +204,15 @@ def test_other_stamps_need_their_form(read):
         read(text)
     record = read(text, time_format="%d.%m.%Y %H:%M")
     assert record.problem.meta["begins"].tolist() == ["2024-05-01T12:00:00"]
-    with pytest.raises(InputError, match=r"row 2: time holds '01.05.2024 12:00', which has not the form '%m/%d/%Y'"):
+    with pytest.raises(
+        InputError, match=r"row 2: time holds '01.05.2024 12:00', which does not match the format '%m/%d/%Y'"
+    ):
         read(text, time_format="%m/%d/%Y")
 
 
 def test_a_day_and_a_time_of_day_are_joined(read):
     text = "id,date,time,x,y\n1,2024-05-01,23:59:50,0.5,0.5\n1,2024-05-02,00:00:10,1.5,0.5\n"
-    with pytest.raises(
-        InputError, match=r"'date' and 'time' may each be the time: .* or both with --time 'date\+time'"
-    ):
+    with pytest.raises(InputError, match=r"'date' and 'time' could each be the time: .* both with --time 'date\+time'"):
         read(text)
     record = read(text, time="date+time")
     assert record.problem.meta["begins"].tolist() == ["2024-05-01T23:59:50"]
@@ -273,7 +277,7 @@ def test_trips_of_one_place_are_dropped_and_counted(read):
     assert middles(record) == PLAIN
     assert record.numbers["trips"] == {"made": 4, "kept": 2, "dropped": {"of fewer than 2 states": 2}}
     assert record.numbers["rows"]["kept"] == 7
-    with pytest.raises(InputError, match=r"no trip is left \(2 of fewer than 2 states\)"):
+    with pytest.raises(InputError, match=r"no trajectory is left \(2 of fewer than 2 states\)"):
         read("id,t,x,y\n1,0,0.5,0.5\n2,0,1.5,0.5\n")
 
 
@@ -310,7 +314,7 @@ def test_jumps_are_filled_in_or_end_a_trip(read):
 
 def test_two_places_at_one_time_are_refused_or_settled_as_asked(read):
     text = WALK + "b,1,1.5,0.5\n"
-    with pytest.raises(InputError, match=r"walk.csv, row 9: track 'b' is at two places at the same time"):
+    with pytest.raises(InputError, match=r"walk.csv, row 9: track 'b' is in two places at the same time"):
         read(text)
     assert middles(read(text, same_time="first"))["b"] == PLAIN["b"]
     assert middles(read(text, same_time="all"))["b"][:3] == [[2.5, 1.5], [1.5, 1.5], [1.5, 0.5]]
@@ -406,7 +410,10 @@ def test_named_places_move_as_was_seen(read):
     problem = record.problem
     assert problem.mdp.state_names == ("home", "shop", "pay", "help")
     assert [one.states.tolist() for one in problem.trajectories] == [[0, 1, 2], [0, 3]]
-    assert record.said["moves"] == "5, those that were seen, and one to itself of each of 2 places that nobody leaves"
+    assert (
+        record.said["moves"]
+        == "5, those that were seen, and one to itself of each of 2 places that no trajectory leaves"
+    )
     assert_allclose(problem.mdp.features, np.eye(4))
     ended = read(text, place="page", coordinates=False, indicator=True, terminal=["pay"], discount=1.0)
     assert [one.states.tolist() for one in ended.problem.trajectories] == [[0, 1, 2]]
@@ -430,7 +437,7 @@ def test_positions_that_fit_given_points_only_with_x_and_y_exchanged_are_refused
     table = tmp_path / "rooms.csv"
     table.write_text("name,x,y,f_a\na,1,100,1\nb,2,101,0\nc,3,100,1\n")
     text = "id,t,x,y\n1,0,100,1\n1,1,101,2\n1,2,100,3\n"
-    with pytest.raises(InputError, match="with x and y exchanged: give --x and --y the other way round"):
+    with pytest.raises(InputError, match="with x and y exchanged: exchange --x and --y"):
         read(text, grid=None, points=str(table))
     assert len(middles(read(text, grid=None, points=str(table), x="y", y="x"))["1"]) == 3
 
@@ -517,7 +524,7 @@ def test_features_are_means_counts_distances_and_turning(read, tmp_path):
     order = np.lexsort(record.problem.xy.T)
     made = dict(zip(mdp.feature_names, np.asarray(mdp.features)[order].T, strict=True))
     assert_allclose(made["f_heat"], [1, 3, 2])  # the last square has none: the mean of 1 and 3
-    assert "heat: 1 of 3 places have no value, and get the mean of the others" in record.said["features"]
+    assert "heat: 1 of 3 cells have no value and get the mean of the other cells" in record.said["features"]
     assert_allclose(made["f_crop=rye"], [1, 1, 1])
     assert_allclose(made["f_distance_3.5,0.5"], [3, 2, 5**0.5])
     assert_allclose(made["f_distance_gate"], [0, 1, 2**0.5])
@@ -534,7 +541,7 @@ def test_columns_that_do_not_change_within_trips_are_facts_of_them(read):
     assert meta["id"].tolist() == ["a", "b"]
     assert meta["species"].tolist() == ["fox", "hare"]
     assert meta["goal_given"].tolist() == [7, 7]
-    assert "left out, since they change within trips: speed" in record.said["trajectory_meta"]
+    assert "left out, since they change within trajectories: speed" in record.said["trajectory_meta"]
 
 
 def test_the_mapping_gives_later_positions_the_same_states(read):

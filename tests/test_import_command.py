@@ -84,7 +84,7 @@ def test_trips_with_goals_are_fitted_at_discount_one(run, tracks, tmp_path):
 def test_a_dry_run_says_the_same_and_writes_nothing(run, tracks, tmp_path):
     made = tmp_path / "made"
     _, said, _ = run("import", tracks, made, *SQUARES, "--dry-run")
-    assert "nothing is written (--dry-run)" in said
+    assert "nothing was written (--dry-run)" in said
     assert not made.exists()
     _, told, _ = run("import", tracks, made, *SQUARES)
     assert told.splitlines()[:-1] == said.splitlines()[:-1]
@@ -130,7 +130,7 @@ def test_the_source_is_never_written_over(run, tracks):
     before = tracks.read_bytes()
     code, _, err = run("import", tracks, tracks, *SQUARES, "--force")
     assert code == 2
-    assert "is what is to be imported: give another DEST" in err
+    assert "is both SOURCE and DEST: give another DEST" in err
     assert tracks.read_bytes() == before
 
 
@@ -140,17 +140,17 @@ def test_the_source_is_never_written_over(run, tracks):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--grid", "1", "--coordinates"], "--discount: is not given, and there is no default: say how much"),
-        (["--grid", "1", "--coordinates", "--discount", "1"], "--discount: is 1, but nothing ends a trip: give"),
-        (["--grid", "1", "--discount", "0.9"], "features: none is asked for: give --mean COLUMN"),
-        (["--coordinates", "--discount", "0.9"], "tracks.csv: positions are not yet places: give --grid SIZE"),
+        (["--grid", "1", "--coordinates"], "--discount: is not given, and there is no default: give the weight"),
+        (["--grid", "1", "--coordinates", "--discount", "1"], "--discount: is 1, but nothing ends a trajectory: give"),
+        (["--grid", "1", "--discount", "0.9"], "features: none is given: give --mean COLUMN"),
+        (["--coordinates", "--discount", "0.9"], "tracks.csv: positions need a discretisation into places: give"),
         ([*SQUARES, "--hexagons", "1"], "--grid: and --hexagons are both given: choose one of them"),
-        ([*SQUARES, "--id", "tier"], "tracks.csv: there is no column 'tier' (--id): it has 'animal', 'frame'"),
-        ([*SQUARES, "--x", "y", "--y", "y"], "tracks.csv: --x and --y are both column 'y': give each a column"),
-        (["--kmeans", "999", *SQUARES[2:]], "--kmeans: is 999, and only "),
+        ([*SQUARES, "--id", "tier"], "tracks.csv: there is no column 'tier' (--id): the columns are 'animal', 'frame'"),
+        ([*SQUARES, "--x", "y", "--y", "y"], "tracks.csv: --x and --y are both column 'y': give each its own column"),
+        (["--kmeans", "999", *SQUARES[2:]], "--kmeans: is 999, but there are only "),
         ([*SQUARES, "--mean", "heat"], "tracks.csv: there is no column 'heat' (--mean): correct the name"),
-        ([*SQUARES, "--mean", "x"], "features: f_x is made twice: ask for it once, or rename the column"),
-        ([*SQUARES, "--count", "species"], "--count: 'species' names no value: write COLUMN=VALUE"),
+        ([*SQUARES, "--mean", "x"], "features: f_x is requested twice: request it once, or rename the column"),
+        ([*SQUARES, "--count", "species"], "--count: 'species' has no value: write COLUMN=VALUE"),
         ([*SQUARES, "--count", "species=wolf"], "--count: no row has 'wolf' in column 'species': correct the value"),
         ([*SQUARES, "--distance", "nowhere.csv"], "--distance: 'nowhere.csv' is neither a table nor a point"),
         (["--kmeans", "5", *SQUARES[2:], "--whole-grid"], "--whole-grid: is given without a grid: give --grid"),
@@ -158,10 +158,10 @@ def test_the_source_is_never_written_over(run, tracks):
         ([*SQUARES, "--area", "90,90,99,99"], "tracks.csv: every row lies outside --area"),
         ([*SQUARES, "--grid", "0.00001"], "--grid: 1e-05 makes"),
         ([*SQUARES, "--step", "1e-9"], "--step: 1e-09 makes"),
-        ([*SQUARES, "--terminal", "den"], "--terminal: 'den' is no named place"),
-        ([*SQUARES, "--noise", "1", "--moves", "seen"], "--noise: needs positions, and moves between neighbours"),
-        ([*SQUARES, "--grid", "100"], "tracks.csv: no trip is left (12 of fewer than 2 states)"),
-        ([*SQUARES, "--min-states", "99"], "tracks.csv: no trip is left (12 of fewer than 99 states)"),
+        ([*SQUARES, "--terminal", "den"], "--terminal: 'den' is not a named place"),
+        ([*SQUARES, "--noise", "1", "--moves", "seen"], "--noise: needs positions and transitions between neighbours"),
+        ([*SQUARES, "--grid", "100"], "tracks.csv: no trajectory is left (12 of fewer than 2 states)"),
+        ([*SQUARES, "--min-states", "99"], "tracks.csv: no trajectory is left (12 of fewer than 99 states)"),
     ],
 )
 def test_what_would_have_to_be_guessed_is_asked_for_in_one_sentence(run, tracks, tmp_path, words, said):
@@ -184,32 +184,32 @@ def table(*rows, head=HEAD):
 REFUSED = {
     "mixed separators": (
         table(*ROWS[:2], "2;0;2.5;0.5", ROWS[3]),
-        "tracks.csv, row 4: has 1 cells, but there are 4 columns: it holds semicolons: separate all rows alike",
+        "tracks.csv, row 4: has 1 cells, but there are 4 columns: it contains semicolons; use the same delimiter",
     ),
     "decimal commas between commas": (
         table("1,0,0,5,0,5", "1,1,1,5,0,5"),
-        "tracks.csv, row 2: has 6 cells, but there are 4 columns: a comma cannot both separate cells and mark decimals",
+        "tracks.csv, row 2: has 6 cells, but there are 4 columns: a comma cannot be both delimiter and decimal mark",
     ),
     "a row cut short": (table(*ROWS, "3,0,1"), "tracks.csv, row 6: has 3 cells, but there are 4 columns: fill in"),
     "some stamps with a time zone": (
         table("1,2024-05-01T10:00Z,0.5,0.5", "1,2024-05-01T11:00,1.5,0.5", head="animal,time,x,y"),
-        "tracks.csv, row 3: time holds '2024-05-01T11:00' without a time zone, but other rows have one: give all",
+        "tracks.csv, row 3: time holds '2024-05-01T11:00' without a time zone, but other rows have one: give either",
     ),
     "longitude and latitude swapped": (
         table("1,0,-33.9,151.2", "1,1,-33.8,151.3", head="animal,frame,lon,lat"),
-        "tracks.csv: latitudes (y) reach 151.3 and longitudes (x) 33.9: x and y seem to be swapped: give --x and --y",
+        "tracks.csv: latitudes (y) reach 151.3 and longitudes (x) 33.9: x and y seem to be swapped; exchange --x",
     ),
     "units in cells": (
         table("1,0,0.5 m,0.5", "1,1,1.5 m,0.5"),
-        "tracks.csv, row 2: x holds '0.5 m', not a number: write numbers alone, with their unit in the header",
+        "tracks.csv, row 2: x holds '0.5 m', not a number: write plain numbers, with their unit in the header",
     ),
     "two animals with one id": (
         table(*ROWS, "1,1,5.5,5.5"),
-        "tracks.csv, row 6: track '1' is at two places at the same time as in another row: give each individual",
+        "tracks.csv, row 6: track '1' is in two places at the same time: give each individual",
     ),
     "trips of one point only": (
         table("1,0,0.5,0.5", "2,0,1.5,0.5", "3,0,1.5,0.5"),
-        "tracks.csv: no trip is left (3 of fewer than 2 states): check the columns",
+        "tracks.csv: no trajectory is left (3 of fewer than 2 states): check the columns",
     ),
     "no column of time": (
         table("1,0.5,0.5", "1,1.5,0.5", head="animal,x,y"),
@@ -217,13 +217,13 @@ REFUSED = {
     ),
     "a position without y": (
         table("1,0,0.5", "1,1,1.5", head="animal,frame,x"),
-        "tracks.csv: no column looks like the y (there are 'animal', 'frame', 'x'): name it with --y, or the column",
+        "tracks.csv: no column looks like the y (there are 'animal', 'frame', 'x'): name it with --y, or give a column",
     ),
     "empty": ("", "tracks.csv: is empty: give a file with recordings"),
-    "a header alone": (table(), "tracks.csv: holds no row beside its header: give recordings"),
+    "a header alone": (table(), "tracks.csv: has a header but no rows: give a file with recordings"),
     "decimal commas and points": (
         table("1;0;0,5;0.5", "1;1;1,5;0.5", head=HEAD.replace(",", ";")),
-        "tracks.csv, row 2: holds decimal commas ('0,5') and decimal points ('0.5'): say with --decimal which",
+        "tracks.csv, row 2: holds decimal commas ('0,5') and decimal points ('0.5'): give the decimal mark with",
     ),
     "a quote that is never closed": (table('1,0,"0.5,0.5', *ROWS), "tracks.csv"),
 }
@@ -252,7 +252,7 @@ READ = {
         [],
         "stamps with a time zone, as UTC",
     ),
-    "x and y exchanged on request": (table(*ROWS), ["--x", "y", "--y", "x"], "though it is named like a y"),
+    "x and y exchanged on request": (table(*ROWS), ["--x", "y", "--y", "x"], "although its name suggests y"),
     "repeated rows": (table(*ROWS, *ROWS), [], "8 read, 4 dropped (4 repeated)"),
     "two animals with one id, settled": (table(*ROWS, "1,1,5.5,5.5"), ["--same-time", "first"], "at the same time"),
     "some trips of one point": (table(*ROWS, "3,0,0.5,0.5"), [], "3, of which 2 are kept (dropped: 1 of fewer"),

@@ -149,7 +149,7 @@ def test_clusters_are_one_label_per_trajectory_and_at_least_two():
 def test_fits_that_weigh_trajectories_have_no_errors():
     mdp, expert = slippery(20)
     plain = MaxEntIRL(objective="choices", ridge=0.0)
-    with pytest.raises(ValueError, match="not the trajectories the model was fitted to"):
+    with pytest.raises(ValueError, match="other trajectories than the model was fitted to"):
         estimation_table(fitted(mdp, expert, tol=1e-6), expert[:-1])
     weighted = plain.fit(mdp, expert, sample_weight=np.linspace(1.0, 3.0, 20))
     with pytest.raises(ValueError, match="unweighted"):
@@ -177,7 +177,7 @@ def test_a_base_policy_is_no_parameter():
     usual = generator(3).dirichlet(np.ones(3), size=5)
     plain, based = fitted(mdp, expert, tol=1e-6), fitted(mdp, expert, tol=1e-6, reference=usual)
     assert estimation_table(based, expert).n_parameters == estimation_table(plain, expert).n_parameters == 3
-    with pytest.raises(ValueError, match="different base policies"):
+    with pytest.raises(ValueError, match="different prior policies"):
         likelihood_ratio_test(plain, based, expert)
 
 

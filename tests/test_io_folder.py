@@ -138,7 +138,7 @@ def test_goals_come_from_the_meta_table_in_the_order_of_the_trajectories(folder)
     (folder / "trajectory_meta.csv").write_text("goal,trajectory_id\n2,8\n2,5\n")
     assert read_problem(folder).trajectories.goals.tolist() == [2, 2]
     (folder / "trajectory_meta.csv").write_text("trajectory_id,goal\n5,2\n8,\n")
-    assert "trajectory_meta.csv, row 3: goal is empty, but other trajectories have one: give every" in refusal(folder)
+    assert "trajectory_meta.csv, row 3: goal is empty, but other trajectories have one: give a goal" in refusal(folder)
     (folder / "trajectory_meta.csv").write_text("trajectory_id,goal\n5,\n8,\n")
     assert read_problem(folder).trajectories.goals is None
 
@@ -259,11 +259,11 @@ def test_trajectories_alone_are_read(folder, tmp_path):
     assert read_trajectories(table, named)[0].states.tolist() == [0, 1]
     with pytest.raises(InputError, match="trajectories, row 2: column 'state' holds text, not whole numbers: write"):
         read_trajectories(table)
-    with pytest.raises(InputError, match="trajectories, row 2: trajectory 0, step 0: the move from state 1 to 0"):
+    with pytest.raises(InputError, match="trajectories, row 2: trajectory 0, step 0: the transition from state 1 to 0"):
         read_trajectories({"trajectory_id": [0, 0], "step": [0, 1], "state": [1, 0]}, problem)
     with pytest.raises(InputError, match=r"steps.txt: has the suffix '.txt': name it .csv or .parquet"):
         read_trajectories(tmp_path / "steps.txt")
-    with pytest.raises(InputError, match=r"steps.csv: is not there: add the file"):
+    with pytest.raises(InputError, match=r"steps.csv: does not exist: add the file"):
         read_trajectories(tmp_path / "steps.csv")
 
 
@@ -272,11 +272,15 @@ def test_trajectories_alone_are_read(folder, tmp_path):
 TABLE_FAULTS = [
     ("states", "", "states.csv: is empty: write the table again"),
     ("states", "\n\n", "states.csv: is empty: write the table again"),
-    ("states", "state,f_a\n", "states.csv: has no row: give one row per state"),
+    ("states", "state,f_a\n", "states.csv: has no rows: give one row per state"),
     ("states", "id,f_a\n0,1\n", "states.csv: column 'state' is missing (there are 'id', 'f_a'): add it, or rename one"),
     ("states", "state,state\n0,1\n", "states.csv: has two columns named 'state': keep one of them"),
     ("states", "state,f_a\n0,1\n1\n2,1\n", "states.csv, row 3: has 1 cells, but there are 2 columns: fill in the"),
-    ("states", 'state,f_a\n0,1\n"1,1\n', "states.csv, row 3: is not CSV (unexpected end of data): close every quote"),
+    (
+        "states",
+        'state,f_a\n0,1\n"1,1\n',
+        "states.csv, row 3: is not valid CSV (unexpected end of data): close every quotation mark",
+    ),
     ("states", "state,f_a\n0,1\n0,1\n1,1\n", "states.csv, row 3: state 0 occurs twice: give one row per state"),
     ("states", "state,f_a\n0,1\n1,1\n7,1\n", "states.csv, row 4: state 7 is not one of 0 … 2: number the 3 states"),
     ("states", "state,f_a\n0,1\n-1,1\n2,1\n", "states.csv, row 3: state -1 is not one of 0 … 2"),
@@ -292,7 +296,7 @@ TABLE_FAULTS = [
     ("states", "state,f_a\n0,1\n1,nan\n2,1\n", "states.csv, row 3: f_a is empty or not a number: fill it in"),
     ("states", "state,f_a\n0,1\n1,1e999\n2,1\n", "states.csv, row 3: f_a is inf: write a finite number"),
     ("states", "state,f_a\n0,1\n1,\n2,1\n", "states.csv, row 3: f_a is empty or not a number: fill it in"),
-    ("states", "state\n0\n1\n2\n", "states.csv, edges.csv: have no feature: add a column f_… to the states"),
+    ("states", "state\n0\n1\n2\n", "states.csv, edges.csv: have no features: add a column f_… to the states"),
     ("states", "state,f_a,terminal\n0,1,2\n1,1,0\n2,1,1\n", "states.csv, row 2: terminal holds 2, not a boolean"),
     (
         "states",
@@ -302,30 +306,38 @@ TABLE_FAULTS = [
     (
         "states",
         "state,f_a,start\n0,1,-1\n1,1,0\n2,1,1\n",
-        "states.csv, row 2: start is -1: write weights of at least 0",
+        "states.csv, row 2: start is -1: weights must be >= 0",
     ),
     ("states", "state,f_a,start\n0,1,0\n1,1,0\n2,1,0\n", "states.csv: the weights in start sum to 0: give some state"),
-    ("states", "state,f_a,name\n0,1,a\n1,1,b\n2,1,a\n", "states.csv, row 4: name 'a' occurs twice: make names differ"),
-    ("edges", "from,to,action\n", "edges.csv: has no row: give one row per move"),
+    ("states", "state,f_a,name\n0,1,a\n1,1,b\n2,1,a\n", "states.csv, row 4: name 'a' occurs twice: use distinct names"),
+    ("edges", "from,to,action\n", "edges.csv: has no rows: give one row per transition"),
     ("edges", "from,to\n0,1\n", "edges.csv: column 'action' is missing"),
-    ("edges", EDGES + "0,1,0\n", "edges.csv, row 6: the same from, action and to occur before: drop the row"),
+    (
+        "edges",
+        EDGES + "0,1,0\n",
+        "edges.csv, row 6: the same from, action and to occur in an earlier row: delete the row",
+    ),
     (
         "edges",
         EDGES + "0,2,0\n",
-        "edges.csv, row 6: the same from and action lead elsewhere before: give a column prob",
+        "edges.csv, row 6: the same from and action lead elsewhere in an earlier row: add a column prob",
     ),
     ("edges", EDGES + "0,9,0\n", "edges.csv, row 6: to 9 is not one of 0 … 2: correct it, or add the state"),
     ("edges", EDGES + "0,b,0\n", "edges.csv, row 6: to 'b' is not one of 0 … 2"),
     ("edges", EDGES + "1,0,3\n", "edges.csv, row 6: action 3 occurs, but 2 does not: number actions 0, 1, 2, …"),
-    ("edges", EDGES + "1,0,-1\n", "edges.csv, row 6: action -1 occurs, but no action below 0 may"),
+    ("edges", EDGES + "1,0,-1\n", "edges.csv, row 6: action -1 occurs, but must not be negative"),
     (
         "edges",
         "from,to,action,probability\n0,1,0,0.5\n0,2,0,0.4\n1,2,0,1\n2,0,0,1\n",
         "edges.csv, row 2: the probabilities of this from and action sum to 0.9000, not 1: divide them by their sum",
     ),
-    ("edges", "from,to,action,probability\n0,1,0,-0.5\n", "edges.csv, row 2: probability is -0.5: it lies in [0, 1]"),
+    (
+        "edges",
+        "from,to,action,probability\n0,1,0,-0.5\n",
+        "edges.csv, row 2: probability is -0.5: it must lie in [0, 1]",
+    ),
     ("trajectories", "trajectory_id,step\n0,0\n", "trajectories.csv: column 'state' is missing"),
-    ("trajectories", STEPS + "9,1,0,\n", "trajectories.csv, row 7: trajectory 9 begins with step 1: count the steps"),
+    ("trajectories", STEPS + "9,1,0,\n", "trajectories.csv, row 7: trajectory 9 begins with step 1: number the steps"),
     (
         "trajectories",
         STEPS + "5,0,0,\n",
@@ -346,7 +358,7 @@ TABLE_FAULTS = [
     (
         "trajectories",
         STEPS.replace("8,1,2", "8,1,1"),
-        "row 5: trajectory 8, step 0: the move from state 0 to",
+        "row 5: trajectory 8, step 0: the transition from state 0 to",
     ),
     (
         "trajectory_meta",
@@ -390,9 +402,9 @@ def test_a_faulty_table_is_refused_with_file_row_and_remedy(table, text, message
         ('{"discount": 0.9, "discount": 0.8}', "problem.json: is not JSON (a key occurs twice)"),
         ('{"discount": 0.9, "horizon": 2.5}', "problem.json: horizon is 2.5: give a whole number"),
         ('{"discount": 0.9, "horizon": 2}', "trajectories.csv, row 4: trajectory 5 has 3 states, but horizon=2"),
-        ('{"discount": 0.9, "state_names": ["a"]}', "problem.json: state_names has 1 names for 3"),
+        ('{"discount": 0.9, "state_names": ["a"]}', "problem.json: state_names has 1 names, but 3"),
         ('{"discount": 0.9, "action_names": "ab"}', "problem.json: action_names is not a list of text"),
-        ('{"discount": 0.9, "action_names": ["a", "a"]}', "problem.json: action_names holds a name twice"),
+        ('{"discount": 0.9, "action_names": ["a", "a"]}', "problem.json: action_names contains a name twice"),
         ('{"discount": 0.9, "action_names": ["a"]}', "edges.csv, row 5: action 1 is not one of 0 … 0"),
         ('{"discount": 0.9, "n_actions": 3, "action_names": ["a"]}', "problem.json: n_actions is 3, but there are 1"),
         ('{"discount": 0.9, "n_actions": 20000000}', "edges.csv: names 20000000 actions for 3 states"),
@@ -404,13 +416,13 @@ def test_a_faulty_problem_json_is_refused(text, message, folder):
 
 
 def test_a_folder_that_is_none_is_refused(folder, tmp_path):
-    assert "is not there: give the folder that holds states" in refusal(tmp_path / "nothing")
+    assert "does not exist: give a folder with states" in refusal(tmp_path / "nothing")
     assert "is a file, not a folder" in refusal(folder / "states.csv")
     (folder / "states.parquet").touch()
     assert "problem: holds both states.parquet and states.csv: keep one of them" in refusal(folder)
     (folder / "states.parquet").unlink()
     (folder / "problem.json").unlink()
-    assert "problem.json: is not there" in refusal(folder)
+    assert "problem.json: does not exist" in refusal(folder)
     (folder / "states.csv").unlink()
     (folder / "states.parquet").mkdir()
     assert "states.parquet: is a directory: give a CSV or Parquet file" in refusal(folder)

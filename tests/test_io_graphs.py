@@ -132,17 +132,23 @@ def test_an_adjacency_matrix_takes_features_of_states_and_can_be_learned_on():
 @pytest.mark.parametrize(
     ("nodes", "edges", "arguments", "error", "message"),
     [
-        (NODES, ONE_WAY, {}, InputError, "graph: no feature is named: name attributes in node_features"),
+        (NODES, ONE_WAY, {}, InputError, "graph: no features are given: name attributes in node_features"),
         (NODES, ONE_WAY, {"node_features": "h"}, TypeError, "node_features must be a list of names, not 'h'"),
         (NODES, ONE_WAY, {"node_features": ["x"]}, InputError, "node 'c': it has no attribute 'x': set it"),
         (NODES, ONE_WAY, {"edge_features": ["x"]}, InputError, r"edge \('c', 'b'\): it has no attribute 'x'"),
-        (NODES, [], {"node_features": ["h"]}, InputError, "graph: it has no edge: an MDP needs at least one move"),
+        (
+            NODES,
+            [],
+            {"node_features": ["h"]},
+            InputError,
+            "graph: it has no edges: an MDP needs at least one transition",
+        ),
         (
             {"a": {"h": "tall"}},
             [],
             {"node_features": ["h"]},
             InputError,
-            "node 'a': h is 'tall': a feature is a number",
+            "node 'a': h is 'tall': it must be a number",
         ),
         (NODES, ONE_WAY, {"node_features": ["h"], "terminal": ["z"]}, InputError, "the graph has no node 'z'"),
         ({1: {"h": 1}, "1": {"h": 2}}, [(1, "1", {})], {"node_features": ["h"]}, ValueError, "holds '1' twice"),
@@ -154,16 +160,18 @@ def test_a_graph_that_does_not_say_enough_is_refused(nodes, edges, arguments, er
 
 
 def test_what_is_no_graph_is_refused():
-    with pytest.raises(TypeError, match=r"ndarray is no graph: it has no nodes\(\)"):
+    with pytest.raises(TypeError, match=r"ndarray is not a graph: it has no nodes\(\)"):
         from_networkx(np.eye(2), discount=0.9, node_features=["h"])
     with pytest.raises(TypeError, match=r"adjacency must be scipy\.sparse, not ndarray"):
         from_adjacency(np.eye(2), discount=0.9)
-    with pytest.raises(InputError, match=r"adjacency: of shape \(2, 3\): give a square matrix"):
+    with pytest.raises(InputError, match=r"adjacency: has shape \(2, 3\): give a square matrix"):
         from_adjacency(sp.csr_array(np.ones((2, 3))), discount=0.9)
-    with pytest.raises(InputError, match=r"features: of shape \(3, 1\): give \(2, d\)"):
+    with pytest.raises(InputError, match=r"features: has shape \(3, 1\): give \(2, d\)"):
         from_adjacency(sp.csr_array(np.eye(2)), discount=0.9, features=np.ones((3, 1)))
     unequal = sp.csr_array(np.array([[0, 1.0], [2.0, 0]]))
-    with pytest.raises(InputError, match=r"adjacency: \(0, 1\) is 1 and \(1, 0\) is 2: use directed=True"):
+    with pytest.raises(
+        InputError, match=r"adjacency: \(0, 1\) is 1 and \(1, 0\) is 2: make them equal, or use directed=True"
+    ):
         from_adjacency(unequal, discount=0.9, directed=False)
-    with pytest.raises(InputError, match="graph: it has no edge"):
+    with pytest.raises(InputError, match="graph: it has no edges"):
         from_adjacency(sp.csr_array((2, 2)), discount=0.9)

@@ -210,11 +210,11 @@ def test_rollouts_of_the_soft_policy_teach_a_policy_that_scores_better_than_chan
 @pytest.mark.parametrize(
     ("P", "message"),
     [
-        (None, "Toy: it has no table P: only environments like"),
-        ([], "Toy: P is empty: give at least one move"),
+        (None, "Toy: it has no table P: use an environment that has one"),
+        ([], "Toy: P is empty: give at least one transition"),
         ({1: {0: [(1.0, 1, 0.0, False)]}}, r"Toy: P is not a table P\[s\]\[a\]"),
         ([[[(1.0, 0, 0.0)]]], r"Toy: P is not a table P\[s\]\[a\]"),
-        ([[[(1.0, 3, 0.0, False)]]], r"Toy: P\[0\]\[0\] leads to 3: states are 0 … 0"),
+        ([[[(1.0, 3, 0.0, False)]]], r"Toy: P\[0\]\[0\] leads to 3: states must be 0 … 0"),
     ],
 )
 def test_a_table_that_is_none_is_refused(P, message):
@@ -224,7 +224,7 @@ def test_a_table_that_is_none_is_refused(P, message):
 
 @pytest.mark.filterwarnings("ignore:.*out of date")
 def test_an_environment_that_gymnasium_no_longer_makes_is_refused_in_its_words():
-    with pytest.raises(InputError, match=r"Taxi-v2: gymnasium does not make it: .*" + newest("Taxi")):
+    with pytest.raises(InputError, match=r"Taxi-v2: gymnasium cannot create it: .*" + newest("Taxi")):
         from_gym("Taxi-v2", discount=0.9)
 
 
@@ -236,9 +236,9 @@ def test_an_environment_without_a_table_is_refused():
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        (np.ones((17, 2)), r"features: of shape \(17, 2\): give \(16, d\) or \(16, 4, d\), without the added state"),
-        (np.ones(16), r"features: of shape \(16,\)"),
-        (sp.csr_array(np.ones((5, 2))), r"features: sparse of shape \(5, 2\): give 16 rows, or 64"),
+        (np.ones((17, 2)), r"features: has shape \(17, 2\): give \(16, d\) or \(16, 4, d\), without the added state"),
+        (np.ones(16), r"features: has shape \(16,\)"),
+        (sp.csr_array(np.ones((5, 2))), r"features: has shape \(5, 2\): give 16 or 64 rows"),
         ("reward", "features: 'reward': give an array, 'entered', or None"),
     ],
 )
@@ -250,7 +250,7 @@ def test_features_that_do_not_fit_are_refused(features, message):
 @pytest.mark.parametrize(
     ("policy", "arguments", "message"),
     [
-        (np.ones((3, 4)), {}, r"policy: of shape \(3, 4\): give \(16, 4\) or a function"),
+        (np.ones((3, 4)), {}, r"policy: has shape \(3, 4\): give \(16, 4\) or a function"),
         (np.ones((16, 4)), {}, r"policy: row 0 is .* sum to 1"),
         (np.full((16, 4), 0.25), {"n": 0}, "record: n=0, length=5: give n >= 1"),
         (np.full((16, 4), 0.25), {"length": 1}, "record: n=1, length=1: give n >= 1 and length >= 2"),

@@ -61,18 +61,18 @@ def test_an_action_that_is_not_allowed_is_a_row_of_zeros_in_any_order():
 @pytest.mark.parametrize(
     ("read", "given", "message"),
     [
-        (from_ssa, law(), r"of shape \(4, 2, 4\), where in the order ssa .*: the order sas would fit: use from_sas"),
-        (from_sas, to_ssa(law()), "the order ssa would fit: use from_ssa"),
-        (from_sas, to_ass(law()), "the order ass would fit: use from_ass"),
-        (from_ass, to_ssa(law(3, 3)), r"state 0, action 0 sums to .*: the order ssa would fit: use from_ssa"),
+        (from_ssa, law(), r"has shape \(4, 2, 4\); in the order ssa, .*: the order sas would fit; use from_sas"),
+        (from_sas, to_ssa(law()), "the order ssa would fit; use from_ssa"),
+        (from_sas, to_ass(law()), "the order ass would fit; use from_ass"),
+        (from_ass, to_ssa(law(3, 3)), r"state 0, action 0 sums to .*: the order ssa would fit; use from_ssa"),
         (from_sas, law() * 0.97, r"state 0, action 0 sums to 0\.9700: give three axes that sum to one"),
         (from_sas, -law(), "some probability is negative or not finite"),
         (from_sas, np.zeros((2, 2, 2)), "every row is zero"),
-        (from_sas, np.eye(2), r"transitions: of shape \(2, 2\): give three axes"),
+        (from_sas, np.eye(2), r"transitions: has shape \(2, 2\): give three axes"),
         (from_ass, [sp.eye_array(2), sp.eye_array(3)], r"transitions: matrix 1 has shape \(3, 3\): give \(2, 2\)"),
         (from_ass, [0.5 * sp.eye_array(2)], r"transitions: matrix 0, row 0 sums to 0\.5000, not 1"),
-        (from_ass, [-1.0 * sp.eye_array(2)], "transitions: matrix 0 is negative or not finite somewhere"),
-        (to_ssa, sp.csr_array(np.ones((3, 2))), r"transitions: sparse of shape \(3, 2\): give S\*A rows"),
+        (from_ass, [-1.0 * sp.eye_array(2)], "transitions: matrix 0 has negative or non-finite entries"),
+        (to_ssa, sp.csr_array(np.ones((3, 2))), r"transitions: has shape \(3, 2\): give S\*A rows"),
     ],
 )
 def test_an_array_in_another_order_is_refused_and_never_turned(read, given, message):
@@ -151,13 +151,17 @@ FORM = to_quantecon(random_mdp(discount=0.9), np.zeros(5))
     ("changes", "error", "message"),
     [
         ({"beta": None}, TypeError, "SparseForm has no beta: give a DiscreteDP or a SparseForm"),
-        ({"R": FORM.R[:-1]}, InputError, r"s_indices: int64 of shape \(15,\): give 14 numbers from 0, one per pair"),
-        ({"Q": FORM.Q[:-1]}, InputError, r"Q: of shape \(14, 5\) for R of shape \(15,\): give one row"),
+        (
+            {"R": FORM.R[:-1]},
+            InputError,
+            r"s_indices: has dtype int64 and shape \(15,\): give 14 numbers from 0, one per pair",
+        ),
+        ({"Q": FORM.Q[:-1]}, InputError, r"Q: has shape \(14, 5\), R \(15,\): give one row"),
         ({"Q": FORM.Q[:, :4]}, InputError, "s_indices: holds 4: Q has 4 columns, so states are 0 … 3"),
         ({"a_indices": FORM.a_indices * 0}, InputError, r"s_indices: the pair \(0, 0\) is listed twice"),
-        ({"a_indices": FORM.a_indices - 1}, InputError, "a_indices: int64 of shape"),
-        ({"R": FORM.R * np.nan}, InputError, "R: some reward is NaN or infinite: only -inf has a meaning"),
-        ({"s_indices": None}, InputError, r"Q: of shape \(15, 5\) for R of shape \(15,\): give R \(S, A\)"),
+        ({"a_indices": FORM.a_indices - 1}, InputError, "a_indices: has dtype int64 and shape"),
+        ({"R": FORM.R * np.nan}, InputError, "R: some reward is NaN or infinite: use finite rewards, or -inf"),
+        ({"s_indices": None}, InputError, r"Q: has shape \(15, 5\), R \(15,\): give R \(S, A\)"),
     ],
 )
 def test_a_program_that_contradicts_itself_is_refused(changes, error, message):
@@ -168,9 +172,13 @@ def test_a_program_that_contradicts_itself_is_refused(changes, error, message):
 @pytest.mark.parametrize(
     ("mdp", "reward", "message"),
     [
-        (random_mdp(discount=0.95), np.zeros(4), r"reward: of shape \(4,\): give \(5,\) or \(5, 3\)"),
-        (random_mdp(horizon=4, discount=0.95), np.zeros(5), "mdp: discount 0.95, horizon 4: the form needs beta < 1"),
-        (maze(discount=1.0), np.zeros(9), "mdp: discount 1, horizon None: the form needs beta < 1"),
+        (random_mdp(discount=0.95), np.zeros(4), r"reward: has shape \(4,\): give \(5,\) or \(5, 3\)"),
+        (
+            random_mdp(horizon=4, discount=0.95),
+            np.zeros(5),
+            "mdp: discount is 0.95, horizon is 4: the sparse form needs discount < 1",
+        ),
+        (maze(discount=1.0), np.zeros(9), "mdp: discount is 1, horizon is None: the sparse form needs discount < 1"),
         (
             MDP(np.array([[[0, 1.0]], [[0, 0]]]), np.eye(2), discount=0.95),
             np.zeros(2),
@@ -238,10 +246,10 @@ def test_points_and_rewards_are_kept():
         (
             {"obs": [[0]], "acts": [[]]},
             InputError,
-            "table: there is no column 'terminal': it has obs, acts; rename them",
+            "table: there is no column 'terminal': the columns are obs, acts; rename them",
         ),
-        ({**TABLE, "acts": [[0, 1]]}, InputError, "table: its columns have 1, 2 rows: give one a demonstration"),
-        ({**TABLE, "acts": [[0], [2]]}, InputError, "recording 0: 3 observations and 1 actions"),
+        ({**TABLE, "acts": [[0, 1]]}, InputError, "table: its columns have 1, 2 rows: give one row per demonstration"),
+        ({**TABLE, "acts": [[0], [2]]}, InputError, "recording 0: it has 3 observations and 1 actions"),
         (
             {**TABLE, "terminal": [[True], [False]]},
             TypeError,
@@ -256,7 +264,7 @@ def test_demonstrations_that_contradict_themselves_are_refused(source, error, me
 
 def test_a_table_holds_all_rewards_or_none():
     mixed = [Recording([0, 1], [0], rewards=[1.0]), Recording([0, 1], [0])]
-    with pytest.raises(InputError, match="to_table: some recordings have rewards and some have none"):
+    with pytest.raises(InputError, match="to_table: some recordings have rewards and some do not"):
         to_table(mixed)
     with pytest.raises(InputError, match="trajectories: they have no actions"):
         to_table(Trajectories.from_lists([[0, 1]]))

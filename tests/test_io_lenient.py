@@ -56,7 +56,7 @@ def test_semicolons_and_tabs_separate_cells_and_are_noted(folder, plain, sign, w
     for path in folder.glob("*.csv"):
         path.write_text(path.read_text().replace(",", sign))
     names = ("states", "edges", "trajectories")
-    assert read_as(folder, plain) == [f"{name}.csv: its cells are separated by {word}" for name in names]
+    assert read_as(folder, plain) == [f"{name}.csv: the columns are separated by {word}" for name in names]
 
 
 @pytest.mark.parametrize("sign", [";", "\t"])
@@ -69,7 +69,7 @@ def test_decimal_commas_are_read_where_other_signs_separate_the_cells(folder, pl
 
 def test_decimal_commas_between_commas_are_refused_by_their_cause(folder):
     (folder / "states.csv").write_text("state,f_a\n0,1,5\n1,2\n2,3\n")
-    assert "states.csv, row 2: has 3 cells, but there are 2 columns: a comma cannot both separate" in refusal(folder)
+    assert "states.csv, row 2: has 3 cells, but there are 2 columns: a comma cannot be both" in refusal(folder)
     (folder / "states.csv").write_text('state,f_a\n0,"1,5"\n1,2\n2,3\n')
     assert "states.csv, row 2: f_a holds '1,5', not a number: write decimals with a point" in refusal(folder)
 
@@ -83,7 +83,9 @@ def test_commas_that_may_mark_thousands_are_refused(folder):
 
 def test_decimal_commas_beside_decimal_points_are_refused(folder):
     (folder / "states.csv").write_text("state;f_a;f_b\n0;1,5;0.5\n1;2,5;1\n2;3;2\n")
-    assert "row 2: holds decimal commas ('1,5') and decimal points ('0.5'): write all of them alike" in refusal(folder)
+    assert "row 2: holds decimal commas ('1,5') and decimal points ('0.5'): use one decimal mark throughout" in refusal(
+        folder
+    )
 
 
 def test_labels_with_commas_are_labels_between_semicolons(tmp_path):
@@ -106,7 +108,9 @@ def test_a_column_that_every_table_has_decides_between_two_separators(folder, pl
     (folder / "states.csv").write_text("state;f_a;f_b,x\n0;1;0\n1;1;0\n2;1;0\n")
     assert read_problem(folder).mdp.feature_names == ("f_a", "f_b,x")
     (folder / "states.csv").write_text("State,f_a;f_b\n0,1;2\n")
-    assert "states.csv: its first row holds commas and semicolons, each of which may separate" in refusal(folder)
+    assert "states.csv: the first row contains commas and semicolons, and each could be the delimiter" in refusal(
+        folder
+    )
 
 
 # ------------------------------------------------------------ cells
@@ -168,7 +172,7 @@ def stored(folder, form, text):
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_rows_of_trajectories_may_stand_in_any_order_and_that_is_noted(folder, plain, form):
     where = stored(folder, form, "trajectory_id,step,state,action\n5,2,2,\n8,1,2,\n5,0,0,0\n8,0,0,1\n5,1,1,0\n")
-    assert read_as(folder, plain) == [f"{where}: the rows are not sorted, and are read by trajectory_id and step"]
+    assert read_as(folder, plain) == [f"{where}: rows are not sorted; they are read by trajectory_id and step"]
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -181,9 +185,9 @@ def test_steps_may_count_from_1_and_that_is_noted(folder, plain, form):
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        ("5,1,0,0\n5,2,1,\n8,0,0,1\n8,1,2,\n", "row 2: trajectory 5 begins with step 1: count the steps of every"),
+        ("5,1,0,0\n5,2,1,\n8,0,0,1\n8,1,2,\n", "row 2: trajectory 5 begins with step 1: number the steps of every"),
         ("5,2,0,0\n5,3,1,\n", "row 2: trajectory 5 begins with step 2"),
-        ("5,0,0,0\n5,2,1,\n", "row 3: step 2 of trajectory 5 follows step 0: count steps 0, 1, 2, … without a gap"),
+        ("5,0,0,0\n5,2,1,\n", "row 3: step 2 of trajectory 5 follows step 0: number steps 0, 1, 2, … without a gap"),
         ("5,1,1,\n8,0,0,1\n5,0,0,0\n8,1,2,\n5,1,1,\n", "row 6: trajectory 5 has step 1 twice: keep one row per step"),
         ("5,-1,0,0\n5,0,1,\n", "row 2: trajectory 5 begins with step -1"),
     ],
@@ -196,7 +200,7 @@ def test_steps_that_leave_a_doubt_are_refused_with_their_row(folder, form, steps
 def test_the_row_of_a_fault_is_the_one_in_the_unsorted_file_and_its_step_that_of_the_file(folder):
     steps = "trajectory_id,step,state\n8,1,0\n5,2,1\n5,1,0\n5,3,0\n8,2,2\n"
     (folder / "trajectories.csv").write_text(steps)
-    assert "trajectories.csv, row 3: trajectory 5, step 2: the move from state 1 to 0 has prob" in refusal(folder)
+    assert "trajectories.csv, row 3: trajectory 5, step 2: the transition from state 1 to 0 has prob" in refusal(folder)
 
 
 def test_trajectories_alone_warn_of_what_was_interpreted(folder):
@@ -230,7 +234,7 @@ def test_a_column_that_is_missing_may_be_misspelt(folder, table, head, message):
 def test_a_column_that_is_almost_called_like_one_that_is_used_is_noted(folder):
     (folder / "states.csv").write_text("state,f_a,Terminal,colour\n0,1,no,a\n1,1,no,b\n2,1,yes,c\n")
     problem = read_problem(folder)
-    assert problem.notes == ("states.csv: column 'Terminal' is kept, but not used; did you mean 'terminal'?",)
+    assert problem.notes == ("states.csv: column 'Terminal' is kept but not used; did you mean 'terminal'?",)
 
 
 def test_edges_that_are_not_used_are_noted(folder):
@@ -241,10 +245,10 @@ def test_edges_that_are_not_used_are_noted(folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"discuont": 0.9}', "problem.json: \"discuont\" means nothing here: did you mean 'discount'?"),
-        ('{"gamma": 0.9}', "problem.json: \"gamma\" means nothing here: did you mean 'discount'?"),
-        ('{"discount": 0.9, "horizn": 5}', "problem.json: \"horizn\" means nothing here: did you mean 'horizon'?"),
-        ('{"discount": 0.9, "Horizon": 5}', "problem.json: \"Horizon\" means nothing here: did you mean 'horizon'?"),
+        ('{"discuont": 0.9}', "problem.json: \"discuont\" is not a known key: did you mean 'discount'?"),
+        ('{"gamma": 0.9}', "problem.json: \"gamma\" is not a known key: did you mean 'discount'?"),
+        ('{"discount": 0.9, "horizn": 5}', "problem.json: \"horizn\" is not a known key: did you mean 'horizon'?"),
+        ('{"discount": 0.9, "Horizon": 5}', "problem.json: \"Horizon\" is not a known key: did you mean 'horizon'?"),
     ],
 )
 def test_a_misspelt_key_is_an_error_since_its_value_would_be_ignored(folder, text, message):
@@ -256,7 +260,7 @@ def test_a_misspelt_key_is_an_error_since_its_value_would_be_ignored(folder, tex
 def test_a_key_that_resembles_none_is_left_alone_and_noted_by_check(folder, capsys, key):
     (folder / "problem.json").write_text(f'{{"discount": 0.9, "{key}": 1}}')
     assert cli.main(["check", str(folder)]) == 0
-    assert f"nothing is known of '{key}', so it is ignored" in capsys.readouterr().err
+    assert f"unknown key '{key}' is ignored" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------ selecting
@@ -273,14 +277,14 @@ def test_a_problem_is_selected_from_by_the_filters_of_the_commands(tmp_path):
 @pytest.mark.parametrize(
     ("which", "error", "message"),
     [
-        ("age = 4", ValueError, r"the filter 'age = 4' takes no trajectory: 'age' holds 30 \(1\), 40 \(1\), 9 \(1\)"),
+        ("age = 4", ValueError, r"the filter 'age = 4' matches no trajectory: 'age' holds 30 \(1\), 40 \(1\), 9 \(1\)"),
         ("aeg = 4", InputError, "there is no column 'aeg': the columns are age, trajectory_id; did you mean 'age'?"),
         ([3], IndexError, "trajectory 3 is not one of 0 … 2"),
         ([True, False], ValueError, "the mask has 2 entries for 3 trajectories: give one per trajectory"),
-        ([0.5], ValueError, "names no trajectories: give a filter such as 'role = expert', a mask, indices or a slice"),
-        (None, ValueError, "names no trajectories: give a filter"),
-        (1, ValueError, "names no trajectories: give a filter"),
-        (["anna"], ValueError, "names no trajectories: give a filter"),
+        ([0.5], ValueError, "is not a selection of trajectories: give a filter such as 'role = expert', a mask"),
+        (None, ValueError, "is not a selection of trajectories: give a filter"),
+        (1, ValueError, "is not a selection of trajectories: give a filter"),
+        (["anna"], ValueError, "is not a selection of trajectories: give a filter"),
     ],
 )
 def test_what_selects_nothing_is_refused_in_words(tmp_path, which, error, message):
@@ -297,11 +301,11 @@ def test_check_and_show_note_what_was_interpreted(tmp_path, capsys):
     made = park(tmp_path / "park", trajectories__csv=steps)
     for command in ("check", "show"):
         assert cli.main([command, str(made)]) == 0
-        assert "messirl: note: trajectories.csv: its cells are separated by semicolons" in capsys.readouterr().err
+        assert "messirl: note: trajectories.csv: the columns are separated by semicolons" in capsys.readouterr().err
         assert cli.main([command, str(made), "--json"]) == 0
         written = capsys.readouterr()
         assert written.err == ""
-        assert read_json(written.out)["notes"] == ["trajectories.csv: its cells are separated by semicolons"]
+        assert read_json(written.out)["notes"] == ["trajectories.csv: the columns are separated by semicolons"]
 
 
 def test_check_reports_every_fault_between_trajectories_and_mdp_with_labels_and_rows(tmp_path, capsys):
@@ -326,8 +330,8 @@ def test_check_reports_every_fault_between_trajectories_and_mdp_with_labels_and_
         (
             "trajectory 'bob', step 1: it goes on after terminal state 'café': cut it there",
             "trajectory 'cleo', step 1: state 'sea' has no allowed action and is not terminal",
-            "trajectory 'anna', step 0: the move from state 'gate' to 'wood' by action 'east' has probability 0",
-            "the move from state 'gate' to 'pond' by action 'north' has probability 0 in the MDP, which does not allow",
+            "trajectory 'anna', step 0: the transition from state 'gate' to 'wood' by action 'east' has probability 0",
+            "the transition from state 'gate' to 'pond' by action 'north' has probability 0 in the MDP, which does not",
             "trajectory 'bob', step 0: it begins in state 'wood', where start is 0: give the state a weight in start",
             "5 faults in",
         ),

@@ -169,9 +169,9 @@ def test_one_entry_of_a_dict_of_observations_can_be_read(store):
     for found in (episodes_from_minari(data, key="place"), episodes_from_hdf5(store / "maze-v0", key="place")):
         np.testing.assert_array_equal(found[0].observations, place)
         assert found[0].terminated
-    with pytest.raises(InputError, match=r"maze-v0: its observations are a Dict of .*: name one of them in key="):
+    with pytest.raises(InputError, match=r"maze-v0: its observations are a Dict of .*: choose one of them with key="):
         episodes_from_minari(data)
-    with pytest.raises(InputError, match=r"its observations are a group of .*: name one observation in key="):
+    with pytest.raises(InputError, match=r"its observations are a group of .*: choose one with key="):
         episodes_from_hdf5(store / "maze-v0")
     with pytest.raises(InputError, match=r"maze-v0: its observations are Dict\(.*\), not Discrete: use episodes_from"):
         from_minari(data)
@@ -181,7 +181,9 @@ def test_episodes_taken_from_a_larger_set_keep_their_ids_and_are_renumbered_only
     some = to_minari(drawn(), "points-v0").filter_episodes(lambda one: one.id > 0)
     taken = episodes_from_minari(some)
     assert [one.id for one in taken] == [1, 2]
-    with pytest.raises(InputError, match=r"some-v0: the ids of the episodes are not 0, 1, ….*: Minari keeps no others"):
+    with pytest.raises(
+        InputError, match=r"some-v0: the ids of the episodes are not 0, 1, ….*: Minari supports no other ids"
+    ):
         to_minari(taken, "some-v0")
     assert [one.id for one in to_minari(taken, "some-v0", renumber=True)] == [0, 1]
 
@@ -190,16 +192,20 @@ def test_episodes_taken_from_a_larger_set_keep_their_ids_and_are_renumbered_only
     ("episodes", "arguments", "message"),
     [
         ([], {}, "x-v0: there are no episodes: give at least one"),
-        (WALK, {"dataset_id": "x"}, r"x: it is no id of a data set: give \(namespace/\)name-v0"),
-        (WALK, {"observation_space": 3}, r"observations 0 … 3 leave Discrete\(3\): give another observation_space"),
-        (WALK, {"action_space": 2}, r"actions 0 … 2 leave Discrete\(2\): give another action_space"),
-        (WALK, {"terminated": [True]}, r"terminated: bool of shape \(1,\): give one bool, or 3 of them"),
-        (WALK, {"terminated": [1, 0, 1]}, "terminated: int64 of shape"),
-        (Trajectories.from_lists([[0, 1]]), {}, "trajectories: they have no actions: a recording has one per step"),
-        (drawn(), {"terminated": True}, "terminated: given beside recordings: recordings say themselves"),
+        (WALK, {"dataset_id": "x"}, r"x: it is not the id of a data set: give \(namespace/\)name-v0"),
+        (
+            WALK,
+            {"observation_space": 3},
+            r"observations 0 … 3 lie outside Discrete\(3\): give another observation_space",
+        ),
+        (WALK, {"action_space": 2}, r"actions 0 … 2 lie outside Discrete\(2\): give another action_space"),
+        (WALK, {"terminated": [True]}, r"terminated: has dtype bool and shape \(1,\): give one bool, or 3 of them"),
+        (WALK, {"terminated": [1, 0, 1]}, "terminated: has dtype int64 and shape"),
+        (Trajectories.from_lists([[0, 1]]), {}, "trajectories: they have no actions: give one action per step"),
+        (drawn(), {"terminated": True}, "terminated: given together with recordings: omit it"),
         (drawn(), {"observation_space": 3}, r"the observations do not have the shape of Discrete\(3\)"),
         ([Recording([[0, 1], [1, 0]], [0])], {}, "observations that are int64 fit several spaces"),
-        ([Recording([-1, 0], [0])], {}, r"observations -1 … 0 leave Discrete\(1\)"),
+        ([Recording([-1, 0], [0])], {}, r"observations -1 … 0 lie outside Discrete\(1\)"),
     ],
 )
 def test_writing_refuses_what_minari_cannot_keep(store, episodes, arguments, message):
@@ -211,12 +217,12 @@ def test_writing_refuses_what_minari_cannot_keep(store, episodes, arguments, mes
 def test_only_data_sets_are_read(store):
     with pytest.raises(TypeError, match="dataset must be a MinariDataset or its id, not int"):
         from_minari(3)
-    with pytest.raises(InputError, match="nowhere-v0: there is no such data set on this disk"):
+    with pytest.raises(InputError, match="nowhere-v0: there is no such local data set"):
         from_minari("nowhere-v0")
     data = to_minari(drawn(), "points-v0")
     with pytest.raises(InputError, match=r"points-v0: its observations are Box\(.*\), not Discrete"):
         from_minari(data)
-    with pytest.raises(InputError, match="points-v0: its observations have no entry 'x': leave key= out"):
+    with pytest.raises(InputError, match="points-v0: its observations have no entry 'x': omit key="):
         episodes_from_minari(data, key="x")
     with pytest.raises(TypeError, match="recordings must be a list of Recording, not of int"):
         to_minari([1], "y-v0")
@@ -227,24 +233,24 @@ def test_only_data_sets_are_read(store):
 
 def test_files_that_are_no_data_sets_are_refused(tmp_path):
     h5py = pytest.importorskip("h5py")
-    with pytest.raises(InputError, match=r"nothing: there is no such file, and no main_data\.hdf5 in it"):
+    with pytest.raises(InputError, match=r"nothing: there is no such file, nor main_data\.hdf5 in it"):
         episodes_from_hdf5(tmp_path / "nothing")
     (tmp_path / "text.hdf5").write_text("text")
-    with pytest.raises(InputError, match=r"text\.hdf5: it is no HDF5 file"):
+    with pytest.raises(InputError, match=r"text\.hdf5: it is not an HDF5 file"):
         episodes_from_hdf5(tmp_path / "text.hdf5")
     with h5py.File(tmp_path / "other.hdf5", "w") as file:
         file["x"] = np.zeros(3)
-    with pytest.raises(InputError, match=r"other\.hdf5: it holds no group episode_0"):
+    with pytest.raises(InputError, match=r"other\.hdf5: it has no groups episode_0"):
         episodes_from_hdf5(tmp_path / "other.hdf5")
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rewards": None}, r"episode 0: it has no rewards: an episode holds observations, actions"),
-        ({"terminations": [True, False]}, r"episode 0: it is terminated at step 0 of 2: split it there"),
-        ({"truncations": [True, True]}, r"episode 0: it is truncated at step 0 of 2: split it there"),
-        ({"actions": [0, 1, 0]}, r"recording 0: 3 observations and 3 actions: give one of them a step, 2"),
+        ({"rewards": None}, r"episode 0: it has no rewards: an episode needs observations, actions"),
+        ({"terminations": [True, False]}, r"episode 0: it is terminated at step 0 of 2: split the episode there"),
+        ({"truncations": [True, True]}, r"episode 0: it is truncated at step 0 of 2: split the episode there"),
+        ({"actions": [0, 1, 0]}, r"recording 0: it has 3 observations and 3 actions: give one per step"),
         ({"observations": np.full((3, 9), [255, 216, 255] * 3, np.uint8)}, "episode 0: its observations are images"),
         ({"observations": np.zeros((3, 2, 2))}, r"recording 0: its observations have shape \(3, 2, 2\)"),
     ],
@@ -289,8 +295,8 @@ def test_columns_of_one_whole_number_are_states():
         (([[1, 2], [3]], [0]), InputError, "a recording: its observations have rows of different lengths"),
         ((["x", "y"], [0]), InputError, "a recording: its observations are <U1, not numbers"),
         (([0, 1], [0], False, False, [[1.0]]), InputError, r"its rewards have shape \(1, 1\)"),
-        (([0, 1], [0], False, False, [1.0, 2.0], "k"), InputError, "recording k: 2 observations and 2 rewards"),
-        (([], []), InputError, "a recording: 0 observations and 0 actions"),
+        (([0, 1], [0], False, False, [1.0, 2.0], "k"), InputError, "recording k: it has 2 observations and 2 rewards"),
+        (([], []), InputError, "a recording: it has 0 observations and 0 actions"),
         (([0, 1], [0], 1), TypeError, "a recording: terminated must be True or False, not 1"),
     ],
 )
@@ -302,7 +308,7 @@ def test_a_recording_that_contradicts_itself_is_refused(arguments, error, messag
 def test_points_are_no_states():
     with pytest.raises(InputError, match=r"recording 0: its observations are float32 of shape \(5, 3\), not state or"):
         trajectories_from_recordings(drawn())
-    with pytest.raises(InputError, match="ids: 1 for 3 trajectories: give one each"):
+    with pytest.raises(InputError, match="ids: there are 1 for 3 trajectories: give one per trajectory"):
         recordings_from_trajectories(WALK, ids=["a"])
 
 
@@ -337,13 +343,13 @@ def test_arrays_without_lengths_are_one_recording():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"actions": None}, "arrays: there is no array 'actions': it has ids, lengths"),
-        ({"obs": np.zeros(3)}, "arrays: 'obs' is not known here: give actions"),
+        ({"actions": None}, "arrays: there is no array 'actions': the arrays are ids, lengths"),
+        ({"obs": np.zeros(3)}, "arrays: unknown array 'obs': allowed are actions"),
         ({"lengths": np.array([2, 2])}, r"arrays: lengths are \[2 2\]: give whole numbers >= 1 that sum to 5"),
-        ({"lengths": None}, "arrays: 3 actions in 1 recordings: give one per step, 4 in all"),
-        ({"rewards": np.zeros(5)}, "arrays: 5 rewards in 2 recordings"),
+        ({"lengths": None}, "arrays: there are 3 actions in 1 recordings: give one per step, 4 in all"),
+        ({"rewards": np.zeros(5)}, "arrays: there are 5 rewards in 2 recordings"),
         ({"terminated": np.array([1, 0])}, r"arrays: terminated is int64 of shape \(2,\): give 2 bools"),
-        ({"ids": np.array(["a"])}, "arrays: 1 ids for 2 recordings: give one each"),
+        ({"ids": np.array(["a"])}, "arrays: there are 1 ids for 2 recordings: give one per recording"),
     ],
 )
 def test_arrays_that_do_not_fit_each_other_are_refused(changes, message):
@@ -353,13 +359,13 @@ def test_arrays_that_do_not_fit_each_other_are_refused(changes, message):
 
 
 def test_files_that_hold_no_named_arrays_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"none\.npz: there is no such file"):
+    with pytest.raises(InputError, match=r"none\.npz: does not exist"):
         recordings_from_numpy(tmp_path / "none.npz")
     np.save(tmp_path / "one.npy", np.zeros(3))
-    with pytest.raises(InputError, match=r"one\.npy: it holds one array: save several, by name"):
+    with pytest.raises(InputError, match=r"one\.npy: it contains a single array: save several named arrays"):
         recordings_from_numpy(tmp_path / "one.npy")
     (tmp_path / "text.npz").write_text("text")
-    with pytest.raises(InputError, match=r"text\.npz: it is no \.npz file of numbers"):
+    with pytest.raises(InputError, match=r"text\.npz: it is not an \.npz file of numbers"):
         recordings_from_numpy(tmp_path / "text.npz")
 
 
@@ -420,10 +426,10 @@ def test_a_table_may_hold_continuous_actions_and_no_rewards(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"step": None}, "there is no column step: it has trajectory_id, o_x"),
+        ({"step": None}, "there is no column step: the columns are trajectory_id, o_x"),
         ({"action": None}, "there is no column action"),
         ({"o_x": None, "o_y": None}, r"there is no column o_\*"),
-        ({"step": [0, 1, 0, 1, 3]}, "row 6: step 3 of trajectory 'b' follows step 1: count steps 0, 1, 2, …"),
+        ({"step": [0, 1, 0, 1, 3]}, "row 6: step 3 of trajectory 'b' follows step 1: number steps 0, 1, 2, …"),
         (
             {"trajectory_id": ["a", "a", "b", "b", "a"], "step": [0, 1, 0, 1, 0], "action": [7, None, 8, None, None]},
             "row 6: trajectory 'a' has step 0 twice: keep one row per step",
@@ -443,7 +449,7 @@ def test_tables_that_contradict_themselves_are_refused(tmp_path, changes, messag
 def test_files_that_are_no_tables_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"x\.txt: its name ends in '\.txt': give a \.parquet or \.csv file"):
         recordings_from_table(tmp_path / "x.txt")
-    with pytest.raises(InputError, match=r"x\.csv: there is no such file"):
+    with pytest.raises(InputError, match=r"x\.csv: does not exist"):
         recordings_from_table(tmp_path / "x.csv")
     (tmp_path / "x.parquet").write_text("text")
     with pytest.raises(InputError, match=r"x\.parquet: is not a readable Parquet file"):

@@ -59,7 +59,7 @@ def test_writing_and_reading_changes_nothing(rich, tmp_path):
 
 
 def test_csv_refuses_what_would_read_back_as_something_else(rich, tmp_path):
-    with pytest.raises(InputError, match=r"states.csv: column '' would read back as another kind of value: use format"):
+    with pytest.raises(InputError, match=r"states.csv: column '' would read back as another type: use format"):
         write_problem(rich, tmp_path / "a", format="csv")
     assert not (tmp_path / "a").exists(), "nothing is written"
     rich.state_columns.pop("")
@@ -87,7 +87,7 @@ def test_times_are_kept_in_parquet_and_refused_in_csv(tmp_path):
     problem.meta["day"] = np.array(["2024-01-31", "NaT"], dtype="datetime64[D]")
     write_problem(problem, tmp_path / "a")
     assert_array_equal(read_problem(tmp_path / "a").meta["day"], problem.meta["day"])
-    with pytest.raises(InputError, match=r"trajectory_meta.csv: column 'day' would read back as another kind"):
+    with pytest.raises(InputError, match=r"trajectory_meta.csv: column 'day' would read back as another type"):
         write_problem(problem, tmp_path / "b", format="csv")
 
 
@@ -101,7 +101,7 @@ def test_writing_refuses_a_folder_that_holds_a_problem_unless_told(rich, tmp_pat
     write_problem(rich, folder, format="csv")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for form in ("csv", "parquet"):
-        with pytest.raises(InputError, match=r"holds edges.csv already: give another folder, or --force"):
+        with pytest.raises(InputError, match=r"already contains edges.csv: give another folder, or --force"):
             write_problem(rich, folder, format=form)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     (folder / "thesis.tex").write_text("precious")
@@ -121,14 +121,14 @@ def test_writing_refuses_a_folder_that_holds_a_problem_unless_told(rich, tmp_pat
 
 def test_writing_refuses_a_folder_of_other_things(rich, tmp_path):
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(InputError, match=r"holds thesis.tex, which is no part of a problem: give another folder"):
+    with pytest.raises(InputError, match=r"contains thesis.tex, which is not part of a problem: give another folder"):
         write_problem(rich, tmp_path)
     with pytest.raises(InputError, match="is a file: give another folder"):
         write_problem(rich, tmp_path / "thesis.tex", overwrite=True)
     with pytest.raises(ValueError, match="format is 'xlsx': choose parquet or csv"):
         write_problem(rich, tmp_path / "new", format="xlsx")
     (tmp_path / "other" / "states.csv").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"holds a folder named states.csv: give another folder"):
+    with pytest.raises(InputError, match=r"contains a folder named states.csv: give another folder"):
         write_problem(rich, tmp_path / "other", overwrite=True)
 
 
@@ -255,11 +255,11 @@ def test_what_cannot_be_written_is_refused(rich, tmp_path):
         ({"meta": {"goal": np.array(["a", "a", "a"])}}, None),
         ({"meta": {"trajectory_id": np.arange(3)}}, "meta: has a column trajectory_id"),
         ({"meta": {"x": np.array([1, "a", None], dtype=object)}}, "meta column 'x': cannot be written"),
-        ({"state_columns": {"f_new": np.arange(3)}}, "state_columns: column 'f_new' means something else: rename it"),
+        ({"state_columns": {"f_new": np.arange(3)}}, "state_columns: column 'f_new' has another meaning: rename it"),
         ({"action_ids": np.array(["p", "q", "r"])}, "action_names: differ from action_ids"),
-        ({"edge_columns": {"g_new": np.arange(3)}}, "edge_columns: column 'g_new' means something else: rename it"),
+        ({"edge_columns": {"g_new": np.arange(3)}}, "edge_columns: column 'g_new' has another meaning: rename it"),
         ({"edge_columns": {"road": np.arange(2)}}, "edge_columns: column 'road' has 2 entries, not 3: give one per"),
-        ({"step_columns": {"step": np.arange(6)}}, "step_columns: column 'step' means something else: rename it"),
+        ({"step_columns": {"step": np.arange(6)}}, "step_columns: column 'step' has another meaning: rename it"),
     ):
         fields = {name: getattr(rich, name) for name in rich.__dataclass_fields__}
         problem = Problem(**{**fields, **change})

@@ -73,12 +73,12 @@ def test_anchors_are_all_different_and_explanations_are_sentences():
 
 
 def test_the_first_occurrence_of_a_term_is_a_link_and_everything_else_is_text():
-    found = linked("0.1 nats a step, <b>5 nats a step</b>: likeness")
-    assert found.count('href="#term-nats-a-step"') == 1
-    assert found.count('href="#term-likeness"') == 1
-    assert "&lt;b&gt;5 nats a step&lt;/b&gt;" in found
+    found = linked("0.1 nats per step, <b>5 nats per step</b>: likeness")
+    assert found.count('href="#term-nats-per-step"') == 1
+    assert found.count('href="#term-agreement-with-the-expert-policy"') == 1
+    assert "&lt;b&gt;5 nats per step&lt;/b&gt;" in found
     assert linked("nothing here") == "nothing here"
-    seen = {"likeness"}
+    seen = {"agreement with the expert policy"}
     assert "href" not in linked("likeness", seen)
 
 
@@ -90,16 +90,16 @@ def test_a_longer_term_is_not_taken_for_a_shorter_one():
 
 
 def test_a_page_opens_with_the_verdict_then_the_picture_and_ends_with_the_words_that_occur(tmp_path):
-    first = opening(["using them hurt: 0.1 nats a step worse"], [tag("figure", "picture")], "what was done", ["mind"])
+    first = opening(["using them hurt: 0.1 nats per step worse"], [tag("figure", "picture")], "what was done", ["mind"])
     place = write_page(tmp_path / "report.html", "<title>", "kind", first, {"a": ("Part", [tag("p", "likeness")])})
     page, text = Page(place), place.read_text(encoding="utf-8")
     order = [text.index(words) for words in ("Using them hurt", "<figure>", "what was done", "Warning. ", "<nav>")]
     assert order == sorted(order)
     explained = [a["id"] for a in page.of("dt")]
-    assert explained == ["term-nats-a-step", "term-likeness"]
-    assert {a["href"][1:] for a in page.of("a")} == {"a", "glossary", "term-nats-a-step"}
+    assert explained == ["term-nats-per-step", "term-agreement-with-the-expert-policy"]
+    assert {a["href"][1:] for a in page.of("a")} == {"a", "glossary", "term-nats-per-step"}
 
 
 def test_a_page_without_any_such_word_has_no_glossary(tmp_path):
     place = write_page(tmp_path / "report.html", "t", "", opening([], [], "lead", []), {})
-    assert "Words explained" not in place.read_text(encoding="utf-8")
+    assert "Glossary" not in place.read_text(encoding="utf-8")

@@ -63,7 +63,7 @@ def test_work_without_end_is_ended_and_the_next_request_is_answered():
 
     late, fine = at_a_desk(work, deadline=1.0)
     assert late[0] == 503
-    assert b"was ended" in late[1]
+    assert b"more than 1 seconds" in late[1]
     assert fine[0] == 200
 
 

@@ -88,14 +88,14 @@ def test_what_is_cancelled_stops_at_the_next_step(worker):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"drawn": ((0, 35),)}, "where no move leads"),
-        ({"drawn": ((0, 999),)}, "the last one is 35"),
+        ({"drawn": ((0, 35),)}, "no such transition"),
+        ({"drawn": ((0, 999),)}, "must be <= 35"),
         ({"experts": 0}, "there is no expert trajectory"),
         ({"method": "os.system"}, "method must be one of"),
         ({"similarity": "eval"}, "similarity must be one of"),
         ({"mixture": "mu9"}, "mixture must be one of"),
-        ({"scene": "../pit"}, "there is no scene"),
-        ({"scene": "problem:../pit"}, "only those of the command line"),
+        ({"scene": "../pit"}, "unknown scene '../pit'"),
+        ({"scene": "problem:../pit"}, "only folders of the command line"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused_with_the_reason(worker, changes, why):
@@ -111,7 +111,7 @@ def test_a_fit_that_would_need_minutes_is_refused(worker, monkeypatch):
 
 def test_a_problem_of_absurd_size_is_refused():
     large = MDP(_ring(5000), np.ones((5000, 1)), discount=0.9)
-    with pytest.raises(Refused, match="5,000 states, and this page takes up to 4,000"):
+    with pytest.raises(Refused, match="5,000 states: this page takes at most 4,000"):
         refuse_large(large, 0)
 
 
@@ -196,7 +196,7 @@ def test_a_saved_fit_is_shown_and_a_path_in_its_summary_leads_nowhere(tmp_path):
     told = {"folder": str(tmp_path / "outside" / "museum"), "in_words": ["<b>"], "estimates": [{"name": "f_view"}, 3]}
     (tmp_path / "given" / "fit.json").write_text(json.dumps(told))
     shown = Worker([str(tmp_path / "given")]).answer({"what": "fitted", "key": "fit:given"}, never)
-    assert "drawn from the model" in shown["tracks_title"]  # the folder it names was not given
+    assert "sampled from the model" in shown["tracks_title"]  # the folder it names was not given
     both = Worker([str(tmp_path / "given"), str(tmp_path / "outside")])
     assert (
         both.answer({"what": "fitted", "key": "fit:given"}, never)["tracks_title"]

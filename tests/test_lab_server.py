@@ -113,7 +113,7 @@ def test_a_port_that_is_taken_is_said(capsys):
         taken.listen()
         port = taken.getsockname()[1]
         assert cli.main(["lab", "--no-browser", "--port", str(port)]) == 2
-    assert f"port {port} is taken" in capsys.readouterr().err
+    assert f"port {port} is in use" in capsys.readouterr().err
 
 
 def test_without_its_packages_one_sentence_says_how_to_get_them(capsys, monkeypatch):

@@ -258,9 +258,9 @@ def test_allowed_must_fit_the_transitions(tables):
 def test_names_are_as_many_as_what_they_name_and_differ(tables, what):
     n = {"state_names": S, "action_names": A, "feature_names": D}[what]
     assert getattr(MDP(*tables, discount=0.95, **{what: [f"n{i}" for i in range(n)]}), what)[1] == "n1"
-    with pytest.raises(ValueError, match=f"{what} has {n + 1} names for {n}"):
+    with pytest.raises(ValueError, match=f"{what} has {n + 1} names, but {n}"):
         MDP(*tables, discount=0.95, **{what: [f"n{i}" for i in range(n + 1)]})
-    with pytest.raises(ValueError, match=f"{what} holds 'a' twice"):
+    with pytest.raises(ValueError, match=f"{what} contains 'a' twice"):
         MDP(*tables, discount=0.95, **{what: ["a"] * n})
     with pytest.raises(TypeError, match=f"{what} must be a sequence of strings"):
         MDP(*tables, discount=0.95, **{what: range(n)})
@@ -270,7 +270,7 @@ def test_names_are_as_many_as_what_they_name_and_differ(tables, what):
 
 @pytest.mark.parametrize("of", [soft_values, soft_policy, optimal_policy])
 def test_nothing_that_ends_with_discount_one_is_refused(of):
-    with pytest.raises(ValueError, match="discount=1 with no horizon, no terminal state and no goal: nothing ends"):
+    with pytest.raises(ValueError, match=r"discount=1 with no horizon, no terminal state .*: no trajectory ends"):
         of(ring(discount=1.0), np.full(4, -1.0))
 
 
@@ -306,7 +306,7 @@ def full(request, tables):
 
 
 def test_attributes_cannot_be_set(full):
-    with pytest.raises(AttributeError, match=re.escape("make another one with mdp.replace(discount=...)")):
+    with pytest.raises(AttributeError, match=re.escape("mdp.replace(discount=...)")):
         full.discount = 0.5
 
 
@@ -324,7 +324,7 @@ def test_a_copy_is_equal_and_cannot_be_written_to_either(full, again):
         assert not b.flags.writeable, name
     assert repr(twin) == repr(full)
     assert twin.feature_names == full.feature_names
-    with pytest.raises(AttributeError, match="does not change"):
+    with pytest.raises(AttributeError, match="immutable"):
         twin.horizon = 3
 
 
@@ -402,7 +402,7 @@ def test_scaled_refuses_negative_features_by_name(sparse):
     mdp = ring(4, discount=0.95).replace(
         features=sp.csr_array(features) if sparse else features, feature_names=["sun", "rain"]
     )
-    with pytest.raises(ValueError, match=r"feature 'rain' goes down to -2\.5: scaled\(\) needs features >= 0"):
+    with pytest.raises(ValueError, match=r"feature 'rain' has the minimum -2\.5: scaled\(\) needs features >= 0"):
         mdp.scaled()
 
 

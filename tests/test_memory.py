@@ -46,7 +46,7 @@ def test_a_limit_of_the_group_counts(monkeypatch, tmp_path):
 
 def test_moves_that_do_not_fit_are_refused(little):
     moves = sp.csr_array(np.kron(np.eye(40), np.ones((2, 1))))
-    with pytest.raises(MemoryError, match=r"an MDP of 40 states and 80 moves would take .* 1e-06 GB are free: 1\d% of"):
+    with pytest.raises(MemoryError, match=r"40 states and 80 transitions would take .* 1e-06 GB are free: 1\d% of"):
         MDP(moves, np.ones((40, 1)), discount=0.9)
     with pytest.raises(MemoryError, match=r"transitions \(20, 2, 20\) would take .*: give a scipy.sparse matrix"):
         MDP(np.full((20, 2, 20), 0.05), np.ones((20, 1)), discount=0.9)

@@ -174,9 +174,9 @@ def test_a_policy_that_need_not_end_has_no_value_without_discount():
     to_and_fro = np.zeros((3, 4))
     to_and_fro[0, 1] = to_and_fro[1, 3] = 1.0
     for metric in (policy_value, expected_value_difference):
-        with pytest.raises(ValueError, match="from state 0 the policy need not reach an end"):
+        with pytest.raises(ValueError, match="from state 0 the policy may never reach a terminal state"):
             metric(mdp, -np.ones(3), to_and_fro, start=np.ones(3))
-    with pytest.raises(ValueError, match="from state 0 the policy need not reach an end"):
+    with pytest.raises(ValueError, match="from state 0 the policy may never reach a terminal state"):
         inverse_learning_error(mdp, -np.ones(3), policy=to_and_fro)
 
 
@@ -187,7 +187,7 @@ def test_a_trap_that_the_policy_avoids_does_not_disturb_the_other_states():
     policy = [[1, 0], [1, 0], [0, 0]]
     assert inverse_learning_error(mdp, [-1.0, -1.0, 3.0], policy=policy) == pytest.approx(0.0, abs=1e-12)
     assert policy_value(mdp, [-1.0, -1.0, 3.0], policy, start=[1.0, 0.0, 0.0]) == pytest.approx(2.0)
-    with pytest.raises(ValueError, match="from state 1 the policy need not reach an end"):
+    with pytest.raises(ValueError, match="from state 1 the policy may never reach a terminal state"):
         policy_value(mdp, [-1.0, -1.0, 3.0], policy, start=[0.5, 0.5, 0.0])
 
 
@@ -368,11 +368,11 @@ def test_wrong_arguments_are_named():
         expected_value_difference(mdp, np.zeros(3), policy)
     with pytest.raises(ValueError, match=r"reward has shape \(3,\)"):
         inverse_learning_error(mdp, np.zeros(4), np.zeros(3))
-    with pytest.raises(ValueError, match="learned_reward or policy=, and not both"):
+    with pytest.raises(ValueError, match="exactly one of learned_reward and policy="):
         inverse_learning_error(mdp, np.zeros(4))
-    with pytest.raises(ValueError, match="a norm has p >= 1"):
+    with pytest.raises(ValueError, match="a norm needs p >= 1"):
         inverse_learning_error(mdp, np.zeros(4), np.zeros(4), p=0.5)
-    with pytest.raises(ValueError, match="needs a start distribution"):
+    with pytest.raises(ValueError, match="start distribution is needed"):
         policy_value(mdp.replace(start=None), np.zeros(4), policy)
     with pytest.raises(ValueError, match=r"reward_b has shape \(4, 2, 3\)"):
         epic_distance(mdp, np.zeros(4), np.zeros((4, 2, 3)))

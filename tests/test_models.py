@@ -95,7 +95,7 @@ def test_models_refuse_what_they_cannot_have():
         model_for(endless, "noncausal")
     with pytest.raises(ValueError, match="use horizon=None"):
         model_for(finite, goal=2)
-    with pytest.raises(ValueError, match="has no goals"):
+    with pytest.raises(ValueError, match="does not allow goals"):
         model_for_goals(endless, "noncausal", np.array([1]), np.ones(S, dtype=bool))
 
 

@@ -151,7 +151,7 @@ def test_small_gains_of_select_have_digits_that_count():
         "in_words": [], "by": [],
     }  # fmt: skip
     said = select_text(summary, {})
-    assert re.search(r"\+2.0e-06 \[\+1.0e-06, \+3.0e-06\] +MESSI", said)
+    assert re.search(r"\+2.0e-06 +\[1.0e-06, 3.0e-06\] +MESSI", said)
     assert not re.search(r"[-+]?0\.0+\b", said), said
     weights = said[said.index("weight") :].splitlines()
     brackets = [(line.index("["), line.index("]")) for line in weights if "[" in line]

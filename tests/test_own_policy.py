@@ -67,5 +67,5 @@ def test_what_it_cannot_use_it_says(world):
     goals = Trajectories.from_lists([[0, 1, 2]], goals=[2])
     with pytest.raises(ValueError, match="with goals there are many: use MESSI"):
         own().fit(mdp, goals)
-    with pytest.warns(ConvergenceWarning, match="has not settled in 1 rounds"):
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1 rounds"):
         own(max_rounds=1, lambda0=200.0).fit(mdp, expert, others)

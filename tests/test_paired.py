@@ -70,7 +70,7 @@ def test_one_trajectory_has_no_interval_and_what_is_ruled_out_is_clearly_worse()
     assert lone.mean == 0.25
     assert np.isnan([lone.low, lone.high]).all()
     assert not lone.clear
-    assert str(lone) == "+0.2500 nats a step"
+    assert str(lone) == "+0.2500 nats per step"
     ruled_out = paired_gain(np.array([-2.0, -1.0]), np.array([-3.0, -np.inf]), np.array([4, 2]))
     assert ruled_out.mean == np.inf
     assert ruled_out.clear
@@ -101,7 +101,7 @@ def test_the_best_is_named_with_its_interval_over_the_experts_alone():
     assert verdict.gain == gains[1]
     assert verdict.sentence == (
         f"method 1 predicts the 8 held-out trajectories best, {gains[1]} over method 0 on "
-        "the experts alone; every other method is clearly behind."
+        "the experts only; every other method is clearly behind."
     )
     assert gains[0].mean == 0.0
 
@@ -128,7 +128,7 @@ def test_the_experts_alone_may_be_best():
 
 def test_one_held_out_trajectory_decides_nothing():
     verdict, _ = judged(["a", "b"], [np.array([-1.0]), np.array([-9.0])], np.array([3]), 1)
-    assert verdict.sentence == "a predicts the one held-out trajectory best, from which no interval can be had."
+    assert verdict.sentence == "a predicts the one held-out trajectory best; one trajectory allows no interval."
 
 
 def test_a_method_that_rules_out_what_was_seen_is_never_best():
@@ -147,8 +147,8 @@ def test_a_verdict_is_plain_data():
         "methods": 5,
         "trajectories": 7,
         "without": {},
-        "sentence": "a predicts the 7 held-out trajectories best, +0.1000 nats a step [+0.0500, +0.1500] over b on the "
-        'experts alone; no clear difference from "c, d" and e.',
+        "sentence": "a predicts the 7 held-out trajectories best, +0.1000 nats per step [0.0500, 0.1500] over b on the "
+        'experts only; no clear difference from "c, d" and e.',
     }
 
 

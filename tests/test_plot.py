@@ -190,7 +190,7 @@ def test_numbers_of_the_wrong_shape_are_refused():
 
 
 def test_a_policy_that_needs_a_goal_or_has_no_such_step_is_refused():
-    with pytest.raises(ValueError, match="say goal=, towards which state"):
+    with pytest.raises(ValueError, match="this fit has goals: pass goal="):
         plot.policy(fitted("goals"), plot.grid(3, 3))
     with pytest.raises(ValueError, match="step 9 is not one of 0 … 4"):
         plot.policy(fitted("finite"), scattered(5), step=9)

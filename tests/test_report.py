@@ -508,16 +508,18 @@ def at_the_end(levels, noise=0.0001, runs=12, domain="pit"):
 def test_the_first_sentence_says_where_messi_helps_and_where_it_does_not():
     better = at_the_end({"MaxEnt": -0.05, "MESSI-mu1": -0.03, "Ridge": -0.01, "Pooling": -0.03})
     said = summary.sentences(better, ["pit"])
-    assert said[0] == "With the paper’s fixed steps, MESSI(μ1) is clearly better than MaxEnt-IRL in Pit."
-    assert said[1] == "Clearly better than MESSI(μ1), with fixed steps, are other baselines: in Pit L2."
-    assert said[2] == "Not clearly different from MESSI(μ1), with fixed steps, are other baselines: in Pit pooling."
+    assert said[0] == "With the paper’s fixed steps, MESSI(μ1) is significantly better than MaxEnt-IRL in Pit."
+    assert said[1] == "With fixed steps, other baselines are significantly better than MESSI(μ1): in Pit L2."
+    assert (
+        said[2] == "With fixed steps, other baselines are not significantly different from MESSI(μ1): in Pit pooling."
+    )
     worse = at_the_end({"MaxEnt": -0.03, "MESSI-mu1": -0.05})
     assert summary.sentences(worse, ["pit"]) == [
-        "With the paper’s fixed steps, MESSI(μ1) is clearly better than MaxEnt-IRL in no domain."
+        "With the paper’s fixed steps, MESSI(μ1) is significantly better than MaxEnt-IRL in no domain."
     ]
-    assert re.search(r"MESSI\(μ1\) is 0\.0200? worse than MaxEnt-IRL", summary.domain_sentence(worse, "pit"))
+    assert re.search(r"MESSI\(μ1\) is worse than MaxEnt-IRL: -0\.0200? ", summary.domain_sentence(worse, "pit"))
     text = Parser(join(summary.where_not(worse, ["pit"]))).text
-    assert re.search(r"MESSI\(μ1\) with MaxEnt-IRL−0\.0[12]\d*\[.*\]worse$", text)
+    assert re.search(r"MESSI\(μ1\) against MaxEnt-IRL−0\.0[12]\d*\[.*\]worse$", text)
     assert summary.sentences(Curves(results(figures=("em",))), ["pit"]) == []
 
 

@@ -207,7 +207,7 @@ def child_words(folder, *words):
 def test_a_run_writes_table_claims_figures_and_report(tiny, capsys, tmp_path):
     assert tiny("--runs", 2, "--out", tmp_path) == 0
     written = capsys.readouterr()
-    assert "claims decided" in written.out
+    assert "claims tested" in written.out
     assert str(tmp_path / "report.html") in written.out
     table = pq.read_table(tmp_path / "results.parquet")
     assert set(table["seed"].to_pylist()) == {2000, 2001}
@@ -224,7 +224,7 @@ def test_learners_are_compared_with_seeds_of_their_own(tiny, capsys, tmp_path):
     assert tiny("--learners", "--runs", 1, "--out", tmp_path) == 0
     written = capsys.readouterr()
     assert str(tmp_path / "learners.csv") in written.out
-    assert "12 claims decided" in written.out
+    assert "12 claims tested" in written.out
     assert set(pq.read_table(tmp_path / "learners.parquet")["seed"].to_pylist()) == {6000}
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {"learners.png", "learners.svg"}
     assert not (tmp_path / "results.parquet").exists()

@@ -209,7 +209,7 @@ def test_dying_after_any_number_of_parts_and_going_on_gives_the_same_table(tmp_p
 def test_the_environment_is_as_it_was_after_a_failure_in_a_worker(tmp_path):
     before = dict(os.environ)
     wrong = replace(TINY, arguments={"pool": 0})  # u = 3 of 0 draws
-    with pytest.raises(ValueError, match="u=3: a scene holds 0"):
+    with pytest.raises(ValueError, match="u=3: must be at most 0"):
         run(opened(tmp_path), [Task("pit", wrong, "nu", 0, 7)], 2, silent)
     assert dict(os.environ) == before
 

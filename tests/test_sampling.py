@@ -173,13 +173,13 @@ UNIFORM = np.full((5, 3), 1 / 3)
 
 @pytest.mark.parametrize("n", [-1, 1.5, "many", True, None])
 def test_how_many_is_a_whole_number(mdp, n):
-    with pytest.raises((ValueError, TypeError), match=f"n={n!r}: how many trajectories, a whole number"):
+    with pytest.raises((ValueError, TypeError), match=f"n={n!r}: the number of trajectories must be a whole number"):
         sample(mdp, UNIFORM, n, 3)
 
 
 @pytest.mark.parametrize("length", [0, -2, 2.0, "long", True])
 def test_how_long_is_a_whole_number_from_one_on(mdp, length):
-    with pytest.raises((ValueError, TypeError), match=f"length={length!r}: how many states at most"):
+    with pytest.raises((ValueError, TypeError), match=f"length={length!r}: the maximum number of states"):
         sample(mdp, UNIFORM, 3, length)
 
 
@@ -209,7 +209,7 @@ def test_trajectories_that_do_not_end_are_given_up(monkeypatch):
 
 def test_a_start_is_needed():
     mdp = random_mdp(1, discount=0.5)
-    with pytest.raises(ValueError, match=r"needs a start distribution and the MDP has none: use mdp\.replace\(start="):
+    with pytest.raises(ValueError, match=r"start distribution is needed .*: use mdp\.replace\(start="):
         sample(mdp, UNIFORM, 3, 4)
 
 

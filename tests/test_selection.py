@@ -99,7 +99,7 @@ def test_without_unlabelled_trajectories_only_what_needs_none_is_a_candidate():
 
 @pytest.mark.parametrize("wrong", [-0.1, np.nan, np.inf])
 def test_a_strength_that_is_none_raises(wrong):
-    with pytest.raises(ValueError, match=r"lambdas holds .*: give numbers from 0 on"):
+    with pytest.raises(ValueError, match=r"lambdas holds .*: give finite numbers"):
         candidates([SIMILARITY], (0.1, wrong))
 
 
@@ -220,8 +220,8 @@ def test_one_trajectory_of_an_endless_problem_is_divided_in_time():
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
-        ("episodic", "it ends where it should"),
-        ("goals", "it ends where it should"),
+        ("episodic", "it ends at a goal or terminal state"),
+        ("goals", "it ends at a goal or terminal state"),
         ("finite", "a trajectory has 6 states"),
     ],
 )
@@ -235,7 +235,7 @@ def test_where_one_trajectory_ends_nothing_can_be_chosen_and_the_default_is_take
         model = MESSICV().fit(mdp, one, unlabelled)
     assert model.candidate_ == Candidate("LightPoolingStd", 0.01, weight=0.01)
     assert "one expert trajectory" in model.reason_
-    assert model.reason_.endswith("nothing can be chosen, and the fixed default is taken")
+    assert model.reason_.endswith("so the fixed default is used")
     assert (model.validation_, model.use_, model.verdict_) == (None, None, None)
     assert np.isfinite(model.score(one))
 
@@ -347,7 +347,7 @@ def test_of_several_clearly_better_candidates_the_one_with_the_highest_lower_end
     found = choose(validation(gains, [NONE, ALONE, WEAK, STRONG, Candidate("Complete", 1.0), DEFAULT]))
     assert found.candidate == STRONG
     assert found.reason.startswith(
-        f"significantly better than the fixed default at 99.9 %, {DEFAULT}: +0.2000 nats a step ["
+        f"significantly better than the fixed default at 99.9 %, {DEFAULT}: +0.2000 nats per step ["
     )
     assert (found.default, found.rival) == (5, 4)
 
@@ -357,7 +357,7 @@ def test_on_a_tie_the_default_is_kept_and_what_would_settle_it_is_said():
     found = choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT]))
     assert found.candidate == DEFAULT
     assert found.reason.startswith(
-        f"the fixed default; {WEAK} does best, but not significantly at 99.9 %: +0.0500 nats a step ["
+        f"the fixed default; {WEAK} does best, but not significantly at 99.9 %: +0.0500 nats per step ["
     )
     assert found.rival == 2
     assert found.needed > UNITS
@@ -366,18 +366,18 @@ def test_on_a_tie_the_default_is_kept_and_what_would_settle_it_is_said():
 def test_where_nothing_does_better_the_default_is_kept():
     found = choose(validation([ZERO, ZERO, -0.1 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT]))
     assert (found.candidate, found.needed) == (DEFAULT, None)
-    assert found.reason == "the fixed default, and nothing does better"
+    assert found.reason == "the fixed default, and no candidate does better"
 
 
 def test_where_the_unlabelled_trajectories_hurt_the_choice_does_without_them():
     gains = [-1.0 + CLOSE, 0.03 + 2 * CLOSE, 0.02 + CLOSE, ZERO]
     found = choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT]))
     assert found.candidate == ALONE
-    assert found.reason.startswith("the unlabelled trajectories hurt: without them +0.0300 nats a step [")
+    assert found.reason.startswith("the unlabelled trajectories hurt: without them +0.0300 nats per step [")
     assert worth(validation(gains, [NONE, ALONE, WEAK, DEFAULT]), found).verdict == "hurt"
     better = choose(validation([*gains[:2], 0.5 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT]))
     assert better.candidate == WEAK
-    assert better.reason.startswith(f"significantly better than the experts alone at 99.9 %, {ALONE}")
+    assert better.reason.startswith(f"significantly better than the experts only at 99.9 %, {ALONE}")
 
 
 def test_on_a_tie_trajectories_that_do_not_lean_towards_the_experts_are_left_out():
@@ -389,7 +389,7 @@ def test_on_a_tie_trajectories_that_do_not_lean_towards_the_experts_are_left_out
     told = choose(found, strange)
     assert told.candidate == ALONE
     assert told.reason.startswith(
-        "nothing shows that the unlabelled trajectories lean towards the experts, who are taken alone; "
+        "nothing shows that the unlabelled trajectories lean towards the experts, so only the experts are used; "
     )
     assert choose(found, leaning).candidate == choose(found, unsure).candidate == DEFAULT
     clear = validation([ZERO, ZERO, 0.5 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT])
@@ -405,7 +405,7 @@ def test_too_few_units_choose_nothing(n):
     without = choose(validation([[0.0] * n] * 4, [NONE, ALONE, WEAK, DEFAULT]), strange)
     assert without.candidate == ALONE
     assert without.default == 3
-    assert "and nothing shows that the unlabelled trajectories lean towards the experts. So" in without.reason
+    assert "and nothing shows that the unlabelled trajectories lean towards the experts, so" in without.reason
 
 
 def test_a_default_that_rules_out_what_was_seen_is_left():

@@ -158,7 +158,7 @@ def test_a_similarity_that_cannot_be_says_so(similarity, error, message):
 
 @pytest.mark.parametrize("similarity", [*of_sequences(), FisherKernel(MaxEntIRL())], ids=lambda one: type(one).__name__)
 def test_counts_alone_are_not_enough(similarity):
-    with pytest.raises(ValueError, match="counts alone"):
+    with pytest.raises(ValueError, match="only their counts"):
         similarity.on(None, np.zeros((12, 1)))
 
 
@@ -258,5 +258,5 @@ def test_messi_with_a_fisher_kernel_is_saved_without_its_model(tmp_path):
 def test_a_noncausal_model_has_no_scores():
     mdp, expert, _ = problem("finite")
     model = MaxEntIRL(entropy="noncausal", ridge=0.1).fit(mdp, expert)
-    with pytest.raises(ValueError, match="entropy='causal', not 'noncausal'"):
+    with pytest.raises(ValueError, match="entropy='noncausal' has no scores"):
         model.scores(expert)

@@ -252,7 +252,7 @@ REAL = {
     "fit": (["fit", *SPLIT, "--out", "@new"], "fit: 0 of", 0.3),
     "baselines": (["fit", *SPLIT, "--out", "@new"], "messirl: fitting the baselines", 0.3),
     "select": (["select", *SPLIT, "--out", "@new"], "", 4.0),
-    "diagnose": (["diagnose", *SPLIT, "--out", "@new"], "messirl: what do held-out experts gain from them?", 0.5),
+    "diagnose": (["diagnose", *SPLIT, "--out", "@new"], "messirl: measuring what held-out experts gain from them", 0.5),
     "sample": (["sample", "@model", "-n", "2000000", "--length", "60", "--out", "@new/drawn.csv"], "", 3.0),
     "convert": (["convert", "@larger", "@new", "--format", "csv"], "", 0.9),
     "reproduce": (["reproduce", "--quick", "--jobs", "2", "--out", "@new"], "reproduction: 0 of", 6.0),
@@ -324,7 +324,7 @@ def test_a_worker_that_was_killed_is_reported_in_one_sentence(tmp_path):
     code, _, heard = started.end()
     assert code == 1
     assert heard[1:] == [
-        "messirl: a worker process was killed (out of memory?): run the same command to go on, perhaps with --jobs 1"
+        "messirl: a worker process was killed (out of memory?): run the same command again, perhaps with --jobs 1"
     ]
 
 

@@ -260,7 +260,7 @@ def test_a_damaged_manifest_is_refused_with_the_way_out_and_nothing_is_changed(s
 def test_parts_without_a_manifest_are_refused(store):
     (store.folder / "manifest.json").unlink()
     before = content(store.folder)
-    with pytest.raises(StoreError, match=r"manifest\.json is missing.*another --out"):
+    with pytest.raises(StoreError, match=r"no manifest\.json.*another --out"):
         store.open()
     assert content(store.folder) == before
 

@@ -204,7 +204,7 @@ def test_files_that_each_number_their_trajectories_anew_are_refused(tmp_path):
 def test_faults_against_the_mdp_are_named_with_file_row_and_trajectory(tmp_path):
     unknown = "row 3: trajectories: trajectory 1, step 2: state 9 is not one of 0 … 5: correct it"
     refused(tmp_path, changed(5, "state", 9), unknown)
-    move = "trajectory 1, step 1: the move from state 2 to 4 by action 0 has probability 0 in the MDP"
+    move = "trajectory 1, step 1: the transition from state 2 to 4 by action 0 has probability 0 in the MDP"
     refused(tmp_path, changed(5, "state", 4), move)
     short = "trajectory 2 has 2 states, but horizon=3"
     refused(tmp_path, table_of(WALKS[[0, 0, 2]]), short, mdp=chain().replace(horizon=3))
@@ -230,13 +230,13 @@ def test_a_source_that_is_none_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.parquet").write_text("no table")
     for source, match in (
-        (tmp_path / "absent", "absent: is not there"),
-        (tmp_path / "empty", "holds no file that ends in .parquet"),
+        (tmp_path / "absent", "absent: does not exist"),
+        (tmp_path / "empty", "contains no .parquet file"),
         (tmp_path / "text.parquet", "text.parquet: is not a readable Parquet file"),
     ):
         with pytest.raises(InputError, match=match):
             MESSI().fit(chain(), WALKS, source)
-    with pytest.raises(TypeError, match="3 is no source of trajectories"):
+    with pytest.raises(TypeError, match="3 is not a source of trajectories"):
         StreamedTrajectories(3)
 
 
@@ -527,7 +527,7 @@ def test_no_influence_is_known_where_the_base_policy_or_the_pooling_is_from_file
     for i, model in enumerate((MESSI(lambda0=1.0, reference="unlabelled"), MESSI(lambda0=1.0, unlabelled_weight=0.1))):
         (_, other), _ = both_diagnoses(model, "endless", tmp_path / str(i), influential=2)
         assert np.isnan(other.influence).all()
-        assert "no influence is computed of trajectories in files" in other.evidence[-1]
+        assert "no influence is computed for trajectories in files" in other.evidence[-1]
 
 
 def test_names_of_trajectories_are_those_of_the_files(tmp_path):
@@ -551,7 +551,7 @@ def test_what_needs_trajectories_in_memory_says_so_at_once(tmp_path):
     mdp, expert, walks = problem("finite")
     folder = spread(table_of(walks), tmp_path / "w")
     remedy = "cannot stay in files: read them with messirl.io.read_trajectories"
-    with pytest.raises(ValueError, match=f"EMMaxEnt weighs every trajectory anew in each round.*{remedy}"):
+    with pytest.raises(ValueError, match=f"EMMaxEnt reweights every trajectory in each round.*{remedy}"):
         EMMaxEnt().fit(mdp, expert, folder)
     with pytest.raises(ValueError, match=f"bootstrap draws .*{remedy}"):
         bootstrap(MESSI(), mdp, expert, str(folder))
@@ -564,7 +564,7 @@ def test_what_needs_trajectories_in_memory_says_so_at_once(tmp_path):
     with pytest.raises(ValueError, match=f"looks at whole trajectories.*{remedy}"):
         diagnose(MESSI(OfLengths()).fit(mdp, expert, walks), mdp, expert, folder)
     aimed = problem("goals")
-    with pytest.raises(ValueError, match="the experts have goals, which trajectories in files cannot have"):
+    with pytest.raises(ValueError, match="expert has goals, but trajectories in files cannot have any"):
         MESSI().fit(aimed.mdp, aimed.expert, spread(table_of(without_actions(aimed.unlabelled)), tmp_path / "g"))
 
 
@@ -656,9 +656,9 @@ def test_messirl_fit_reads_the_labels_of_the_folder_from_files(folders, run, tmp
     ("words", "said"),
     [
         (["--unlabelled", "role = unlabelled"], "--unlabelled and --unlabelled-from both name"),
-        (["--method", "em"], "--method em weighs every trajectory anew in each round, and reads none from files"),
-        (["--dynamics", "estimated"], "--unlabelled-from goes with --dynamics known"),
-        (["--n-unlabelled", "3"], "--n-unlabelled without --unlabelled"),
+        (["--method", "em"], "--method em weights every trajectory anew in each round and cannot read them from files"),
+        (["--dynamics", "estimated"], "--unlabelled-from needs --dynamics known"),
+        (["--n-unlabelled", "3"], "--n-unlabelled has no effect without --unlabelled"),
     ],
 )
 def test_messirl_fit_says_what_does_not_go_with_files(folders, capsys, tmp_path, words, said):
@@ -672,7 +672,7 @@ def test_messirl_fit_says_what_does_not_go_with_files(folders, capsys, tmp_path,
 def test_messirl_fit_has_nothing_else_for_a_cluster_than_files(folders, capsys, tmp_path):
     words = ["fit", str(folders["grid"][0]), "--cluster", "tcp://127.0.0.1:1", "--out", str(tmp_path / "out")]
     assert cli.main(words) == 2
-    assert "--cluster reads the files of --unlabelled-from, and nothing else of a fit" in capsys.readouterr().err
+    assert "--cluster has no effect without --unlabelled-from" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------ memory
@@ -684,7 +684,7 @@ def test_too_little_room_is_foreseen_and_the_error_says_what_would_fit(tmp_path,
     monkeypatch.setattr(spill, "SPARE", 2**62)
     read = []
     monkeypatch.setattr(StreamedTrajectories, "rows", lambda *given: read.append(1))
-    with pytest.raises(MemoryError, match=r"take .* GB, more than .*: 1 trajectories would fit; .*TMPDIR"):
+    with pytest.raises(MemoryError, match=r"take .* GB, but at most .*: use at most 1 trajectories .*TMPDIR"):
         MESSI(lambda0=1.0).fit(mdp, expert, spread(table_of(walks), tmp_path / "w"))
     assert not read, "before anything else was read"
 

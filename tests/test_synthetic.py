@@ -87,7 +87,7 @@ def test_the_command_writes_what_the_function_writes_and_refuses_what_is_there(r
     first, other = contents(tmp_path / "roads"), contents(tmp_path / "other")
     assert {file for file in first if first[file] != other[file]} == {"README.md"}
     assert cli.main(["example", "maze", "roads"]) == 2
-    assert "roads: holds an example already: give another folder, or --force" in capsys.readouterr().err
+    assert "roads: already contains an example: give another folder, or --force" in capsys.readouterr().err
     assert contents(tmp_path / "roads") == first
     (tmp_path / "roads" / "notes.txt").write_text("mine")
     run("example", "maze", "roads", "--force")
@@ -101,14 +101,14 @@ def test_a_readme_or_truth_of_someone_else_is_never_replaced(file, tmp_path):
     (folder / file).write_text("{}")
     before = contents(folder)
     for overwrite in (False, True):
-        with pytest.raises(ValueError, match=f"holds {file}, which is of no example: give another folder"):
+        with pytest.raises(ValueError, match=f"contains {file}, which does not belong to an example: give"):
             write_example("maze", folder, overwrite=overwrite)
     assert contents(folder) == before
 
 
 def test_a_problem_is_replaced_only_on_request_and_then_whole(tmp_path):
     folder = park(tmp_path / "park")
-    with pytest.raises(ValueError, match=r"holds edges\.csv already: give another folder, or --force"):
+    with pytest.raises(ValueError, match=r"already contains edges\.csv: give another folder, or --force"):
         write_example("maze", folder)
     write_example("maze", folder, overwrite=True)
     assert len(read_problem(folder).trajectories) == 200

@@ -112,7 +112,7 @@ def test_a_number_gives_one_trajectory(some):
 
 @pytest.mark.parametrize("index", [4, -5])
 def test_a_number_out_of_range_is_refused(some, index):
-    with pytest.raises(IndexError, match=f"trajectory {index} of 4"):
+    with pytest.raises(IndexError, match=f"trajectory {index} is out of range: there are 4"):
         some[index]
 
 
@@ -179,7 +179,7 @@ def test_a_copy_is_equal_and_cannot_be_written_to(some, again):
 
 
 def test_nothing_can_be_set_or_written(some):
-    with pytest.raises(AttributeError, match="Trajectories do not change: make new ones"):
+    with pytest.raises(AttributeError, match="Trajectories are immutable"):
         some.states = np.zeros(10, dtype=int)
     with pytest.raises(ValueError, match="read-only"):
         some.states[0] = 1

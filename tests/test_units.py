@@ -135,7 +135,7 @@ def test_a_weight_that_the_box_holds_is_named_with_what_to_do():
     assert model.converged_
     assert model.standing_.names(small)["box"] == ["length"]
     (remark,) = model.remarks_
-    assert remark.startswith("theta_max=5 holds the weight of 'length'")
+    assert remark.startswith("theta_max=5: the weight of 'length' is at its bound")
     assert "give the feature in a smaller unit, so that its values are larger, or raise theta_max" in remark
 
 
@@ -150,7 +150,7 @@ def test_a_weight_that_the_penalty_holds_is_named(method):
         similarity = RBF(1e9)
         model = MESSI(similarity, lambda0=HUGE * 1e3, theta_max=HUGE).fit(small, expert, expert)
     assert "length" in model.standing_.names(small)["penalty"]
-    assert any("the penalty holds the weight of" in remark and "'length'" in remark for remark in model.remarks_)
+    assert any("the penalty shrinks the weight of" in remark and "'length'" in remark for remark in model.remarks_)
 
 
 def test_a_fit_that_nothing_holds_makes_no_remark():
@@ -171,7 +171,7 @@ def test_weights_that_run_on_are_not_called_converged_and_are_named():
     mdp = maze(4, 4, np.column_stack([np.ones(16), mud]), discount=1.0, terminal=np.arange(16) == 15)
     mdp = named(mdp, ["steps", "mud"])
     dry = Trajectories.from_lists([[0, 1, 2, 3, 7, 11, 15], [0, 1, 2, 6, 2, 3, 7, 11, 15]])
-    with pytest.warns(ConvergenceWarning, match=r"Not settled: 'mud'\. Hardly anything in the data holds them: add"):
+    with pytest.warns(ConvergenceWarning, match=r"Not converged: 'mud'\. The data hardly determine them: add"):
         model = MaxEntIRL(theta_max=None).fit(mdp, dry)
     assert not model.converged_
     assert model.standing_.names(mdp)["unsettled"] == ["mud"]
@@ -186,7 +186,7 @@ def test_where_rounding_is_in_the_way_the_data_are_not_blamed(monkeypatch):
         return replace(result, converged=False, reason=ROUNDING, move=np.full(3, 1e-5))
 
     monkeypatch.setattr(MaxEntIRL, "_optimise", rounded)
-    with pytest.warns(ConvergenceWarning, match=r"move by 1e-05 .* The values allow no more: take a tol above that"):
+    with pytest.warns(ConvergenceWarning, match=r"1e-05 from its optimum.* Rounding allows no more: use a larger tol"):
         assert MaxEntIRL().fit(mdp, expert).standing_.unsettled == (0, 1, 2)
 
 
@@ -263,7 +263,7 @@ def test_moves_that_are_not_allowed_do_not_count_for_the_spread():
 # ------------------------------------------------------------ values no unit should have
 
 
-@pytest.mark.parametrize(("value", "said"), [(1e200, "goes up to"), (1e-200, "goes up to only")])
+@pytest.mark.parametrize(("value", "said"), [(1e200, "reaches"), (1e-200, "reaches only")])
 @pytest.mark.parametrize("as_sparse", [False, True])
 def test_values_that_cannot_be_computed_with_are_refused_by_name(value, said, as_sparse):
     mdp, _, _ = case("finite")
@@ -322,7 +322,7 @@ def test_a_score_below_chance_on_the_experts_themselves_is_explained():
     poor.reward_ = -5.0 * poor.reward_
     said = below_chance(poor, other[1])
     assert said.startswith("on the trajectories it was fitted to, the model scores -")
-    assert "counts discounted by 0.8 a step, and the score does not discount" in said
+    assert "counts discounted by 0.8 per step while the score is not discounted" in said
     assert "the penalty keeps" in said
 
 
@@ -334,8 +334,8 @@ def test_a_score_of_choices_below_chance_is_not_explained_by_counts_and_their_di
     poor.reward_ = plain.reward_ = -5.0 * plain.reward_
     said = below_chance(poor, expert)
     assert "counts" not in said
-    assert "the unlabelled trajectories were made likely as well; under the base policy what the experts do is" in said
-    assert "alike: no reward of these features was found that does better" in below_chance(plain, expert)
+    assert "likelihood of the unlabelled trajectories; the experts' actions are unlikely under the prior policy" in said
+    assert "uniform policy: no better reward of these features was found" in below_chance(plain, expert)
 
 
 def test_a_score_that_four_decimals_do_not_tell_from_chance_is_not_below_it():

@@ -1,4 +1,4 @@
-"""messirl: learning what an expert wants from few expert trajectories and many of unknown quality.
+"""messirl: maximum-entropy inverse reinforcement learning from few expert and many unlabelled trajectories.
 
     from messirl import MDP, Trajectories, MESSI
     from messirl.similarity import RBF
@@ -7,7 +7,7 @@
     expert, unlabelled = Trajectories.from_lists(good), Trajectories.from_lists(others)
     model = MESSI(RBF(sigma=5.0), lambda0=0.05).fit(mdp, expert, unlabelled)
 
-Names are imported when first used, so that `import messirl` is quick.
+Names are imported when first used, so that `import messirl` is fast.
 """
 
 from __future__ import annotations

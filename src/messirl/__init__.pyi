@@ -1,4 +1,4 @@
-"""The public names and where they are; they are imported when first used."""
+"""Public names and their modules, which are imported when first used."""
 
 from messirl import plot as plot
 from messirl.data import MDP as MDP, Trajectories as Trajectories, feature_counts as feature_counts

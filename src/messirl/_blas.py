@@ -1,7 +1,7 @@
-"""How many threads linear algebra takes: one where matrices are small.
+"""Number of BLAS threads: one for small matrices.
 
-Threads that share a small matrix mostly wait for each other, and where other programs are at work they wait long: ten
-to fifty times what the product itself takes.
+Threads that share a small matrix mostly wait for each other. While other programs run, that takes ten to fifty times as
+long as the product itself.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-SMALL = 1e8  # multiplications that take one thread a twentieth of a second
+SMALL = 1e8  # multiplications, which take one thread a twentieth of a second
 
 
 def few_threads(work: float) -> AbstractContextManager[Any]:
-    """One thread for the linear algebra in here if `work`, its multiplications, are few; else as many as there are.
+    """Limit linear algebra in this context to one thread if `work`, the number of multiplications, is small.
 
-    The limit is one of the whole process, so that the main thread alone sets it: others could not know when to lift it.
+    The limit holds for the whole process, so only the main thread sets it: others could not know when to lift it.
     """
     if work > SMALL or threading.current_thread() is not threading.main_thread():
         return nullcontext()

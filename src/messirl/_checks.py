@@ -1,4 +1,4 @@
-"""Checks of arguments: numbers within limits and whole numbers, where True and False count as neither; arrays."""
+"""Validation of arguments: numbers within limits, whole numbers (True and False are neither), flags and arrays."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import numpy.typing as npt
 
 
 def is_whole(value: Any) -> TypeGuard[int]:
-    """Whether a value is a whole number, of Python or NumPy."""
+    """Return whether a value is a whole number, of Python or NumPy."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Whether a value is a number, of Python or NumPy."""
+    """Return whether a value is a number, of Python or NumPy."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def flag(name: str, value: Any) -> bool:
-    """The value as True or False, or an error that names the argument: a text such as "no" is neither."""
+    """Return the value as True or False, or raise a TypeError that names the argument: strings are not accepted."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r}: it must be True or False")
     return bool(value)
 
 
 def whole(name: str, value: Any, least: int = 1) -> int:
-    """The value as a whole number, at least `least`, or an error that names the argument."""
+    """Return the value as a whole number >= `least`, or raise a ValueError that names the argument."""
     if not is_whole(value) or value < least:
-        raise ValueError(f"{name}={value!r}: it must be a whole number from {least} on")
+        raise ValueError(f"{name}={value!r}: it must be a whole number >= {least}")
     return int(value)
 
 
 def number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> float:
-    """The value as a finite number within its limits, or an error that says what they are."""
+    """Return the value as a finite number within its limits, or raise an error that names the argument and limits."""
     if not is_number(value):
         raise TypeError(f"{name}={value!r}: it must be a number")
     x = float(value)
@@ -46,11 +46,11 @@ def number(name: str, value: Any, *, above: float | None = None, least: float | 
 
 
 def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
-    """The value as an array of floats, or an error that names the argument."""
+    """Return the value as an array of floats, or raise an error that names the argument."""
     try:
         raw = np.asarray(value)
     except ValueError:  # lists of different lengths
-        raise ValueError(f"{name} must be an array of numbers, whose rows are all of one length") from None
+        raise ValueError(f"{name} must be an array of numbers with rows of equal length") from None
     if np.ma.is_masked(value):
         raise ValueError(f"{name} holds masked values: fill them in")
     if raw.dtype.kind not in "fiub":

@@ -1,4 +1,4 @@
-"""Loops compiled by Numba, which is imported in this file only; what is compiled is kept for later processes."""
+"""Numba decorators of the compiled loops, cached on disk; Numba is imported in this file only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from numba import config, get_num_threads, njit
 from numba.np.ufunc import parallel
 
-LINE = 64  # bytes that the cache holds together
+LINE = 64  # bytes of a cache line
 FLAGS = {"contract", "nsz", "arcp"}  # no reassociation: rounding by a magic number must survive
 
 jit: Any = njit(cache=True, fastmath=FLAGS, error_model="numpy", nogil=True)
@@ -15,9 +15,9 @@ inlined: Any = njit(inline="always", fastmath=FLAGS, error_model="numpy")
 
 
 def threads() -> int:
-    """How many threads may be used: what NUMBA_NUM_THREADS and numba.set_num_threads allow, else one per core.
+    """Return the number of threads: as set by NUMBA_NUM_THREADS or numba.set_num_threads, else one per core.
 
-    Who has not set a number has not launched Numba's own threads, and need not.
+    Where set_num_threads was not called, Numba's own threads are not started just to ask for the number.
     """
     known: Any = config
     return int(get_num_threads() if parallel._is_initialized else known.NUMBA_NUM_THREADS)

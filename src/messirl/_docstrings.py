@@ -1,6 +1,6 @@
-"""Docstrings that continue those of the parent class: a parameter is described once, where it is introduced.
+"""Inheritance of docstring sections: a parameter is described once, in the class that introduces it.
 
-A class lists under "Parameters" and "Attributes" what it adds or changes; what it inherits is appended.
+A class lists under "Parameters" and "Attributes" only the entries that it adds or changes; inherited ones are appended.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def inherit_documentation(cls: type) -> None:
 
 
 def sections(text: str) -> Sections:
-    """The lines of each section of a docstring by its title; what comes before the first one has the title ''."""
+    """Return the lines of each section of a docstring by its title; the text before the first one has the title ''."""
     lines, title = inspect.cleandoc(text).splitlines(), ""
     found: Sections = {"": []}
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
@@ -53,7 +53,7 @@ def sections(text: str) -> Sections:
 
 
 def entries(lines: list[str]) -> dict[str, list[str]]:
-    """What a section lists: each line that is not indented, with those below it."""
+    """Return the entries of a section: each line that is not indented, with the lines below it."""
     found: dict[str, list[str]] = {}
     head = ""
     for line in lines:
@@ -64,5 +64,5 @@ def entries(lines: list[str]) -> dict[str, list[str]]:
 
 
 def names(head: str) -> set[str]:
-    """The names an entry is about: `a, b : int` is about a and b."""
+    """Return the names that an entry describes: `a, b : int` describes a and b."""
     return {name.strip() for name in re.split(r"\s:\s", head)[0].split(",")}

@@ -1,4 +1,4 @@
-"""Numbers as text for a terminal: enough significant digits, aligned in columns.
+"""Formatting of numbers for a terminal: significant digits, columns aligned at the decimal point.
 
 >>> significant([13.74, 0.5, -1.2e-7])
 ['13.7400   ', ' 0.5000   ', '-1.200e-07']
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 LEAST, MOST = -4, 6  # powers of ten that are written without an exponent: 0.0001234 to 9999999
-SPREAD = 4  # range of powers of ten within which all have the same decimals; beyond it most would be empty
+SPREAD = 4  # range of powers of ten within which all numbers of a column have the same number of decimals
 
 
 def significant(values: Iterable[float], digits: int = 4) -> list[str]:
-    """A column of numbers with at least so many significant digits each, all of one width, points aligned.
+    """Return a column of numbers with at least `digits` significant digits each, of equal width, points aligned.
 
     Very small and very large numbers have an exponent. Only zero itself is written as 0.
     """
@@ -37,7 +37,7 @@ def significant(values: Iterable[float], digits: int = 4) -> list[str]:
 
 
 def nats(value: float, places: int = 4, *, signed: bool = False) -> str:
-    """A score with so many decimals; one that would round to zero has an exponent instead."""
+    """Return a score with `places` decimals; one that would round to zero has an exponent instead."""
     sign = "+" if signed else ""
     if not math.isfinite(value) or value == 0:
         return f"{abs(value) if value == 0 else value:.{places}f}"
@@ -47,12 +47,12 @@ def nats(value: float, places: int = 4, *, signed: bool = False) -> str:
 
 
 def nats_between(low: float, high: float) -> str:
-    """The ends of an interval of a difference: `[-0.0012, +0.0034]`."""
-    return f"[{nats(low, signed=True)}, {nats(high, signed=True)}]"
+    """Return the ends of an interval of a difference: `[-0.0012, +0.0034]`, or `[0.0012, 0.0034]` above zero."""
+    return f"[{nats(low, signed=low <= 0)}, {nats(high, signed=low <= 0)}]"
 
 
 def percentage(share: float, places: int = 2) -> str:
-    """A share in per cent; one too small to show is written as `<0.01%`."""
+    """Return a share in per cent; one too small to show is written as `<0.01%`."""
     least = 10.0**-places
     if 0 < 100 * share < least / 2:
         return f"<{least:.{places}f}%"
@@ -60,27 +60,27 @@ def percentage(share: float, places: int = 2) -> str:
 
 
 def whole_per_cent(share: float) -> str:
-    """A share in whole per cent; one close to 0 or 1 is written as `< 1 %` or `> 99 %`."""
+    """Return a share in whole per cent; one close to 0 or 1 is written as `< 1 %` or `> 99 %`."""
     if 0.0 < share < 0.005:
         return "< 1 %"
     return "> 99 %" if 0.995 <= share < 1.0 else f"{100.0 * share:.0f} %"
 
 
 def decimals(half: float, most: int = 5) -> int:
-    """The number of decimals, at most so many, that shows two digits of half the width of an interval."""
+    """Return the number of decimals, at most `most`, that shows two digits of half the width of an interval."""
     if not math.isfinite(half) or half <= 0:
         return 4
     return min(max(1 - math.floor(math.log10(half)), 0), most)
 
 
 def probability(value: float, places: int = 4) -> str:
-    """A p-value; one too small to show is written as `<0.0001`."""
+    """Return a p-value as text; one too small to show is written as `<0.0001`."""
     least = 10.0**-places
     return f"<{least:.{places}f}" if 0 <= value < least else f"{value:.{places}f}"
 
 
 def in_columns(names: Iterable[str], columns: Mapping[str, Iterable[str]]) -> list[str]:
-    """The lines of a table: names at the left, then each column under its head, at the right of at least 8 signs."""
+    """Return the lines of a table: names at the left, then right-aligned columns of at least 8 characters."""
     first = [" ".join(name.splitlines()) for name in names]
     lines = [f"{name:<{max(map(len, first))}}" for name in first]
     for head, below in columns.items():
@@ -91,12 +91,12 @@ def in_columns(names: Iterable[str], columns: Mapping[str, Iterable[str]]) -> li
 
 
 def _power(value: float, digits: int) -> int | None:
-    """The power of ten of a number after rounding; None for zero and what is not finite."""
+    """Return the power of ten of a number after rounding; None for zero and numbers that are not finite."""
     return int(f"{value:.{digits - 1}e}".partition("e")[2]) if math.isfinite(value) and value != 0 else None
 
 
 def _aligned(texts: list[str]) -> list[str]:
-    """The texts with their points aligned, as if every whole number ended in one; nan is put at the right."""
+    """Return the texts with their points aligned, as if every whole number ended in one; nan is put at the right."""
     if "nan" in texts:
         rest = iter(_aligned([text for text in texts if text != "nan"]) or ["nan"])
         wide = [text if text == "nan" else next(rest) for text in texts]

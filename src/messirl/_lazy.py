@@ -1,7 +1,7 @@
-"""Packages whose names are imported when first used, so that nothing is loaded that is not needed.
+"""Lazy imports: the public names of a package are imported on first use.
 
-What is public, and where it is, is written once: in the stub `__init__.pyi` beside the package's `__init__.py`,
-as lines `from module import name as name`, which type checkers and editors read as well (Scientific Python's SPEC 1).
+Public names and their modules are declared once, in the stub `__init__.pyi` beside the package's `__init__.py`, as
+lines `from module import name as name`, which type checkers and editors read as well (Scientific Python's SPEC 1).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-SPARED = ("pyarrow", "matplotlib", "rich")  # what a light install leaves out: no fit needs them
+SPARED = ("pyarrow", "matplotlib", "rich")  # packages that a light install leaves out: no fit needs them
 MISSING = "{what} needs {package}, which is not installed: pip install {package}"
 
 
 def lazily(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package, given its `__name__` and `__file__`.
+    """Return `__getattr__`, `__dir__` and `__all__` of a package, given its `__name__` and `__file__`.
 
-    A name that is itself a module has that module as its home.
+    A public name may itself be a module.
     """
     homes = _homes(file)
 

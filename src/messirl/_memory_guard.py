@@ -1,4 +1,4 @@
-"""Whether there is memory for a piece of work, asked before it begins."""
+"""Memory checks before large allocations."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ try:
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
-LITTLE = 2**28  # bytes that are never asked for
+LITTLE = 2**28  # bytes below which nothing is checked
 ALWAYS = 2**27  # bytes that may be unpacked from any file
-DENSEST = 100  # times its size that may be unpacked from a larger one
-JSON = 2**25  # bytes of a JSON file: unpacked, it takes some thirty times as many
+DENSEST = 100  # bytes that may be unpacked in addition, per byte of the file
+JSON = 2**25  # maximum bytes of a JSON file: parsed, it takes some thirty times as many
 INFO, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 def foresee(what: str, needed: float, remedy: str) -> None:
-    """Raise a MemoryError that says what to do, where `what` takes more bytes than there are.
+    """Raise a MemoryError with a remedy if `what` needs more bytes than are free.
 
-    remedy : what to do instead; `{share:…}` in it is the share of the needed bytes that there are
+    remedy : advice for the user; `{share:…}` in it is the share of the needed bytes that is free
     """
     if needed <= LITTLE:
         return
@@ -32,13 +32,13 @@ def foresee(what: str, needed: float, remedy: str) -> None:
 
 
 def room(size: float) -> float:
-    """Bytes that may be unpacked from a compressed file of so many bytes: a small file cannot take all memory."""
+    """Return the bytes that may be unpacked from a compressed file of `size` bytes, against decompression bombs."""
     most, there = ALWAYS + DENSEST * size, available()
     return most if there is None else min(most, there / 4)
 
 
 def available() -> float | None:
-    """Bytes that this process may still take; None where the system does not say."""
+    """Return the bytes that this process may still allocate; None if the system does not tell."""
     limits = [_free(), _left_in_group(), _left_of_limit()]
     return min((limit for limit in limits if limit is not None), default=None)
 

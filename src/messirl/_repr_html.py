@@ -1,6 +1,6 @@
-"""Small summaries for notebooks: HTML without style sheet, script or file, legible on light and on dark paper.
+"""HTML summaries for notebooks, without style sheets, scripts or files, for light and dark themes.
 
-Whatever is shown is escaped. Colours are those of the notebook; lines and small print are a grey that both can bear.
+All values are escaped. Colours are those of the notebook; lines and small print are a grey that suits both themes.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 LINE = "1px solid rgba(128,128,128,.45)"
 CELL = "text-align:left;padding:1px 12px 1px 0;background:transparent;color:inherit;border:0;font-weight:normal"
 TABLE = "border-collapse:collapse;color:inherit;font-size:inherit"
-LONGEST = 160  # characters of a text
-MANY = 8  # rows of a table
+LONGEST = 160  # maximum number of characters of a text
+MANY = 8  # maximum number of rows of a table
 
 
 def card(title: str, note: str, facts: Mapping[str, object], *tables: str) -> str:
-    """A title with a note beside it, facts below it, and tables made by `grid`."""
+    """Return a card: a title with a note beside it, facts below it, and tables made by `grid`."""
     head = f"<b>{text(title)}</b> <span style='opacity:.75'>{text(note)}</span>"
     rows = "".join(
         f"<tr><th scope='row' style='{CELL};opacity:.75'>{text(name)}</th><td style='{CELL}'>{text(value)}</td></tr>"
@@ -30,7 +30,7 @@ def card(title: str, note: str, facts: Mapping[str, object], *tables: str) -> st
 def grid(
     title: str, heads: Sequence[str], rows: Iterable[Sequence[object]], total: int | None = None, *, many: int = MANY
 ) -> str:
-    """A table below its title, on a click; of more than `many` rows the first, and how many there are.
+    """Return a collapsible table with its title; it shows the first `many` rows, and the number of the rest.
 
     total : the number of rows, if not all are given
     """
@@ -47,7 +47,7 @@ def grid(
 
 
 def text(value: object) -> str:
-    """One line of text, escaped; a number with the digits that count."""
+    """Return the value as one line of escaped text; a float has four significant digits."""
     shown = f"{value:.4g}" if isinstance(value, float) else str(value)
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in shown).split())
     return html.escape(line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…")

@@ -1,4 +1,4 @@
-"""What a misspelt word was meant to be, and names in sentences."""
+"""Suggestions for misspelt words, and lists of names in sentences."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-LIKE = 0.6  # how alike two words must be, as difflib measures it
+LIKE = 0.6  # least similarity of two words, as difflib measures it
 
 
 def meant(word: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str | None:
-    """The known word that resembles `word` most, or None: the same in another case, a synonym, or similar letters."""
+    """Return the known word that resembles `word` most, or None: in another case, a synonym, or similar letters."""
     import difflib
 
     there = list(known)
@@ -26,21 +26,21 @@ def meant(word: str, known: Iterable[str], synonyms: Mapping[str, str] | None = 
 
 
 def did_you_mean(word: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str:
-    """The end of a sentence, `; did you mean 'fit'?`, or nothing if no known word resembles it."""
+    """Return the end of a sentence, `; did you mean 'fit'?`, or nothing if no known word resembles it."""
     found = meant(word, known, synonyms)
     return "" if found is None else f"; did you mean {found!r}?"
 
 
 def listed(names: Sequence[str]) -> str:
-    """`one, two and three`."""
+    """Return names as a list in a sentence: `one, two and three`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def quoted(name: str) -> str:
-    """The name, in quotation marks where a sentence could be misread: it holds a comma or an `and`."""
+    """Return the name, in quotation marks if it contains a comma or an `and` that could be misread."""
     return f'"{name}"' if "," in name or " and " in name else name
 
 
 def counted(n: int, noun: str) -> str:
-    """`1 place`, `1,200 places`."""
+    """Return a number with its noun: `1 place`, `1,200 places`."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"

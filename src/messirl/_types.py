@@ -1,4 +1,4 @@
-"""Names for the types of arrays, by what they hold."""
+"""Type aliases of arrays, by their elements."""
 
 from __future__ import annotations
 

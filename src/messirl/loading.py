@@ -1,4 +1,4 @@
-"""Reading back what `save` wrote."""
+"""Loading of saved models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from messirl.estimators.registry import METHODS
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The fitted model in a file; ValueError if it is no model or is damaged. Nothing in it is executed."""
+    """Load a saved model; raise a ValueError if the file is not a model or is damaged. Nothing in it is executed."""
     return read(path, _class_of)
 
 

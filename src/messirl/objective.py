@@ -3,18 +3,20 @@
     counts     L(θ) = θᵀ f* − Σ_s start(s) V_θ(s),        ∇L(θ) = f* − f_θ,    f_θ = Σ_s ρ_θ(s) f(s)
     choices    L(θ) = c Σ_i w_i Σ_t log π_θ(a_t|s_t)      (log Σ_a π(a|s) p(s'|s,a) where actions are not recorded)
 
-Of counts, L is the concave dual of maximum (causal) entropy; it is the log-likelihood of the expert's trajectories
-where moves are deterministic and γ = 1. Without Q the gradient vanishes where the counts match, Eq. 2.
+For counts (feature matching), L is the concave dual of maximum (causal) entropy; it is the log-likelihood of the
+expert's trajectories where transitions are deterministic and γ = 1. Without Q the gradient vanishes where the counts
+match, Eq. 2.
 
-Of choices it is the log-likelihood of what was chosen, whatever the moves then did. It has the same form, with the
-features of the choices for f* and a signed source for the start (planning/choice_likelihood.py).
-Where moves are deterministic,
-γ = 1 and trajectories end, the two are equal; elsewhere L of choices need not be concave. c makes a choice weigh what
-it weighs in the counts: c = Σ w_i M_i / Σ w_i T_i, with T_i the choices of a trajectory and M_i their discounted mass.
+For choices, L is the log-likelihood of the actions given the states, whatever the transitions then were. It has the
+same form, with the features of the choices for f* and a signed source for the start (planning/choice_likelihood.py).
+Where
+transitions are deterministic, γ = 1 and trajectories end, the two are equal; elsewhere L of choices need not be
+concave. The factor c gives a choice the weight it has in the counts: c = Σ w_i M_i / Σ w_i T_i, with T_i the choices of
+a trajectory and M_i their discounted mass.
 
 MESSI has Q = (λ0/θ_max) M with M of Eq. 5; a ridge has Q = ρ I. A normal prior of the weights, θ_j · unit_j ~ N(0, τ²),
 adds unit_j² / (τ² N) to the diagonal of Q, where N · L is the log-likelihood of all trajectories: N is their number, or
-of choices their number over c. The more trajectories there are, the less it weighs.
+for choices their number over c. Its influence falls with the number of trajectories.
 """
 
 from __future__ import annotations
@@ -48,12 +50,12 @@ from messirl.planning.policy_chain import MANY
 from messirl.planning.value_derivatives import curvature, differences
 
 OBJECTIVES = ("counts", "choices")
-FEW = 16  # weights: differences of gradients then give ∇²J at the end of a search
-LARGE = 4_000_000  # numbers of a table of states, steps and features from which on ∇²J is not asked for in passing
+FEW = 16  # number of weights up to which finite differences give ∇²J at the end of a search
+LARGE = 4_000_000  # entries of a table of states, steps and features above which ∇²J is computed only on request
 
 
 def made_likely(objective: str | None, entropy: str = "causal", solver: str = "lbfgs") -> str:
-    """What is made likely, "choices" or "counts": as asked for or, if None, choices where the model allows them."""
+    """Return the objective, "choices" or "counts": the given one or, if None, choices where the model allows them."""
     if objective is not None:
         return objective
     return "choices" if entropy == "causal" and solver == "lbfgs" else "counts"
@@ -61,9 +63,9 @@ def made_likely(objective: str | None, entropy: str = "causal", solver: str = "l
 
 @dataclass(frozen=True)
 class Evaluation:
-    """J at one θ. Where the model has no finite value, `value` is −inf and there is no gradient to speak of.
+    """J at one θ. Where the model has no finite value, `value` is −inf and the gradient is meaningless.
 
-    Of choices, expected counts and visits are those from the signed source, not from the start.
+    For choices, expected counts and visits are those from the signed source, not from the start.
     """
 
     value: float
@@ -81,12 +83,12 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Barrier:
-    """Trajectories of the policy of some θ₀ from everywhere, as a source of values and the counts they collect.
+    """Barrier for the central path: the negative mean log-likelihood of trajectories of the policy of some θ₀.
 
-    B(θ) = Σ_s b(s) (V_θ(s) − F(s)ᵀθ), with F(s) the counts that the policy of θ₀ expects from s, is convex, least at
-    θ₀, and infinite where the value of any of these states is: −B is the mean log-likelihood of such trajectories.
+    B(θ) = Σ_s b(s) (V_θ(s) − F(s)ᵀθ), with F(s) the expected counts of the policy of θ₀ from s, is convex, least at θ₀,
+    and infinite where the value of any of these states is.
 
-    source : b, shaped as the sources that a planner is asked for, summing to 1
+    source : b, in the shape of a planner's source, summing to 1
     counts : Σ_s b(s) F(s), (d,)
     """
 
@@ -95,12 +97,12 @@ class Barrier:
 
 
 class Objective:
-    """J as a function of θ; no loop over iterations in here.
+    """J as a function of θ.
 
     target : (d,) the expert's mean counts f*, or the features of its choices
     quadratic : (d, d) the matrix Q, or None
-    constant : a part of L that θ does not enter
-    size : N; the log-likelihood of all that is made likely is N · L
+    constant : the part of L that does not depend on θ
+    size : N; the log-likelihood of all trajectories, or of their choices, is N · L
     """
 
     def __init__(
@@ -113,9 +115,9 @@ class Objective:
         size: float = 1.0,
     ) -> None:
         self.mdp, self.planner, self.target, self.quadratic, self.constant = mdp, planner, target, quadratic, constant
-        self.size = self.sample_size = size  # the latter whatever the weights of trajectories sum to
-        self.highest = np.inf  # no likelihood of choices is above 0, but its rounding may be
-        self._last: tuple[Floats, Evaluation] | None = None  # θ and what was found there
+        self.size = self.sample_size = size  # the latter does not depend on the sum of the weights
+        self.highest = np.inf  # upper bound on L: 0 for choices, which rounding might exceed
+        self._last: tuple[Floats, Evaluation] | None = None  # the last θ and its evaluation
 
     @classmethod
     def from_trajectories(
@@ -132,24 +134,24 @@ class Objective:
         checked: bool = False,
         n_expert: int | None = None,
     ) -> Self:
-        """J for an expert's trajectories, weighted by `sample_weight`.
+        """Return J for an expert's trajectories, weighted by `sample_weight`.
 
-        counts : theirs, where they are known; the trajectories are then taken to be checked
+        counts : their feature counts, if known; the trajectories are then assumed to be checked
         checked : whether the trajectories were checked already
-        n_expert : how many of them, the first ones, are the expert's where the others are unlabelled; for messages
+        n_expert : number of leading trajectories that are the expert's, the rest being unlabelled; for error messages
         """
         if counts is None and not checked:
             check_trajectories(mdp, expert, "expert")
             if len(expert) == 0:
                 raise ValueError("expert is empty: at least one trajectory is needed")
         weights = normalised_weights(sample_weight, len(expert))
-        if entropy == "causal":  # under the noncausal model the moves themselves may avoid dead ends
+        if entropy == "causal":  # under the noncausal model the transitions themselves may avoid dead ends
             check_alive(mdp, expert, len(expert) if n_expert is None else n_expert)
         q = None if quadratic is None else np.asarray(quadratic, dtype=np.float64)
         if q is not None and q.shape != (mdp.n_features, mdp.n_features):
-            raise ValueError(f"quadratic has shape {q.shape}, not ({mdp.n_features}, {mdp.n_features})")
+            raise ValueError(f"quadratic has shape {q.shape}: it must be ({mdp.n_features}, {mdp.n_features})")
         planner = _planner(mdp, expert, entropy, weights, tilted=tilted)
-        with np.errstate(over="ignore"):  # weights without limit leave nothing to a prior
+        with np.errstate(over="ignore"):  # with infinite weights a prior has no influence
             size = len(expert) if sample_weight is None else float(np.sum(sample_weight))
         if objective == "choices":
             made = _choices(mdp, planner, expert, weights, q, size)
@@ -162,20 +164,20 @@ class Objective:
         return found
 
     def penalised(self, quadratic: Floats | None) -> Self:
-        """The same likelihood with another penalty."""
+        """Return the same likelihood with another penalty."""
         other = copy(self)
         other.quadratic, other._last = quadratic, None
         return other
 
     def barrier(self, theta: Floats) -> Barrier:
-        """The barrier that is least at θ."""
+        """Return the barrier that is least at θ."""
         assert isinstance(self.planner.model, StationaryModel | GoalsModel)
         source = self.planner.model.everywhere()
         expected = self.planner.solve(self.mdp.reward(theta)).expectation(source, steps=self.mdp.state_action)
         return Barrier(source, expected.visits.counts(self.mdp))
 
     def behind(self, barrier: Barrier, weight: float) -> Self:
-        """J − weight · B, with B a barrier."""
+        """Return J − weight · B, with B a barrier."""
         other, planner = copy(self), copy(self.planner)
         planner.source = self.planner.asked + weight * barrier.source
         other.planner, other.target, other._last = planner, self.target + weight * barrier.counts, None
@@ -183,7 +185,7 @@ class Objective:
         return other
 
     def with_prior(self, quadratic: Floats | None, spread: float | None) -> Floats | None:
-        """A penalty Q (d, d) and a normal prior of the weights with this standard deviation in their own units."""
+        """Return a penalty Q (d, d) plus a normal prior of the weights; `spread` is its standard deviation in units."""
         if spread is None:
             return quadratic
         with np.errstate(over="ignore"):
@@ -199,14 +201,14 @@ class Objective:
 
     @property
     def scale(self) -> Floats:
-        """About how much J bends along each weight, (d,), as a square root: by the data, and by the penalty."""
+        """Square roots of the approximate curvature of J along each weight, (d,), from the data and the penalty."""
         return bending(self.unit, self.quadratic)
 
     @property
     def concave(self) -> bool:
-        """Whether J is known to be concave, as it is for counts, and for choices that are the same as counts.
+        """True if J is known to be concave, as it is for counts, and for choices where the two are equal.
 
-        V is convex and, where trajectories end, linear: a source that is negative only there leaves J concave.
+        V is convex and, where trajectories end, linear: J is concave if the source is negative only there.
         """
         source = self.planner.source
         if source is None:
@@ -222,13 +224,13 @@ class Objective:
         return bool((self.mdp.terminal[state] | (row + 1 == self.mdp.horizon)).all())
 
     def __call__(self, theta: npt.ArrayLike) -> Evaluation:
-        """J and its gradient at θ (Eqs. 4 and 6)."""
+        """Return J and its gradient at θ (Eqs. 4 and 6)."""
         t = np.asarray(theta, dtype=np.float64)
         if t.shape != self.target.shape:
-            raise ValueError(f"theta has shape {t.shape}: the MDP has {self.mdp.n_features} features")
+            raise ValueError(f"theta has shape {t.shape}: it must be ({self.mdp.n_features},), one weight per feature")
         if not self.mdp.must_end:
             return self._evaluated(t)
-        # Whether values are finite is asked before a search begins there.
+        # The start of a search is evaluated twice: once to check that its values are finite.
         last = self._last
         if last is None or not np.array_equal(last[0], t):
             last = self._last = t.copy(), self._evaluated(t)
@@ -243,7 +245,7 @@ class Objective:
         return self._penalised(theta, value, target, visits.counts(self.mdp), visits)
 
     def _penalised(self, theta: Floats, value: float, target: Floats, counts: Floats, visits: Visits) -> Evaluation:
-        """J from L, and from the two sides of its gradient."""
+        """Return J from L and from the two sides of its gradient."""
         gradient = target - counts
         if self.quadratic is not None:
             pull = self.quadratic @ theta
@@ -253,11 +255,11 @@ class Objective:
 
     @property
     def lane(self) -> MDP | None:
-        """The MDP whose lanes it can be evaluated in, with other objectives (planning/batched.py); else None."""
+        """The MDP, if it can be evaluated in a batch with other objectives (planning/batched.py); else None."""
         return self.mdp if type(self) is Objective and in_lanes(self.planner) else None
 
     def _likelihood(self, theta: Floats) -> tuple[float, Floats, Visits]:
-        """L, and the two sides whose difference is its gradient: the target (d,), and the expected visits."""
+        """Return L and the two sides whose difference is its gradient: the target (d,) and the expected visits."""
         expected = self.planner(self.mdp.reward(theta))
         return self._value(theta, expected.log_partition), self.target, expected.visits
 
@@ -265,62 +267,62 @@ class Objective:
         return min(float(theta @ self.target) + self.constant - log_partition, self.highest)
 
     def from_start(self, theta: Floats, point: Evaluation) -> Visits:
-        """Expected visits from the start at θ, where `point` is this objective's evaluation."""
+        """Return expected visits from the start at θ, where `point` is this objective's evaluation."""
         if self.planner.source is None and point.visits is not None:
             return point.visits
         return self.planner.from_start(self.mdp.reward(theta)).visits
 
     def hessian(self, theta: npt.ArrayLike, *, by_differences: bool = True) -> Floats:
-        """∇²J(θ), (d, d): exact for causal models, else central differences of the exact gradient.
+        """Return the Hessian ∇²J(θ), (d, d): exact for causal models, else central differences of the exact gradient.
 
         With goals it is exact where one factorisation serves all of them. Elsewhere a gradient takes long as well.
 
         by_differences : whether differences may be taken; if not, NoFiniteValue is raised where ∇²J is not had exactly
         """
         t, planner = np.asarray(theta, dtype=np.float64), self.planner
-        bend = None
+        of_values = None
         if self.bends_exactly:
             source = planner.start if planner.source is None else planner.source
             solution = planner.solve(self.mdp.reward(t))
-            bend, _ = curvature(self.mdp, solution.table, source, getattr(solution, "factors", None))
-        elif self._bends and isinstance(planner.model, GoalsModel):
+            of_values, _ = curvature(self.mdp, solution.table, source, getattr(solution, "factors", None))
+        elif self._curved_by_values and isinstance(planner.model, GoalsModel):
             with contextlib.suppress(OutOfReach):
-                bend = goals_curvature(planner.solve(self.mdp.reward(t)), planner.asked)
-        if bend is None and not by_differences:
+                of_values = goals_curvature(planner.solve(self.mdp.reward(t)), planner.asked)
+        if of_values is None and not by_differences:
             raise NoFiniteValue("the Hessian is not known exactly here")
         if bend is None:
             table = differences(lambda at: self(at).gradient, t, self.unit)
             return np.asarray(0.5 * (table + table.T))
-        return -bend if self.quadratic is None else -bend - self.quadratic
+        return -of_values if self.quadratic is None else -of_values - self.quadratic
 
     @property
     def bends_exactly(self) -> bool:
-        """Whether ∇²J is had without differences whatever θ, and from one system."""
-        return self._bends and self.planner.goals is None and self.planner.entropy == "causal"
+        """True if ∇²J is exact at every θ, from one linear system."""
+        return self._curved_by_values and self.planner.goals is None and self.planner.entropy == "causal"
 
     @property
     def curvature_is_cheap(self) -> bool:
-        """Whether ∇²J is had without differences, and about as quickly as J."""
+        """True if ∇²J is exact, and costs about as much as J."""
         model = self.planner.model
         shared = isinstance(model, GoalsModel) and model.shared and not model.iterates
-        known = self.bends_exactly or (self._bends and shared)
+        known = self.bends_exactly or (self._curved_by_values and shared)
         return known and self._is_small(self.mdp.n_features)
 
     @property
     def curvature_is_affordable(self) -> bool:
-        """Whether ∇²J can be asked for once at the end of a search, by differences if need be."""
+        """True if ∇²J is affordable once at the end of a search, if need be by finite differences."""
         return self.curvature_is_cheap or (self.mdp.n_features <= FEW and self._is_small(1))
 
     def _is_small(self, width: int) -> bool:
-        """Whether there are choices, and tables of states and steps with this many columns are small."""
+        """Return whether there are choices, and tables of states and steps with this many columns are small."""
         n, steps = self.mdp.n_states, self.mdp.horizon or 2
         return steps > 1 and n * steps <= MANY and n * steps * width <= LARGE
 
-    _bends = True  # whether ∇²L is that of the values alone
+    _curved_by_values = True  # whether ∇²L is that of the values only
 
 
 def evaluations(objectives: Sequence[Objective], thetas: Sequence[Floats]) -> list[Evaluation]:
-    """Each objective at its own θ; those that share an MDP are evaluated together where that can be."""
+    """Evaluate each objective at its own θ; those that share an MDP are batched where possible."""
     found: list[Evaluation | None] = [None] * len(objectives)
     lanes: dict[int, list[int]] = {}
     for k, objective in enumerate(objectives):
@@ -341,9 +343,9 @@ def evaluations(objectives: Sequence[Objective], thetas: Sequence[Floats]) -> li
 
 
 class SharedChoices(Objective):
-    """J of choices whose actions are not known for certain: how often each was chosen depends on θ."""
+    """J of choices whose actions are uncertain: the posterior number of times each was chosen depends on θ."""
 
-    _bends = False
+    _curved_by_values = False
 
     def __init__(self, mdp: MDP, planner: Planner, chosen: Chosen, quadratic: Floats | None, size: float) -> None:
         super().__init__(mdp, planner, np.zeros(mdp.n_features), quadratic, size=size)
@@ -351,11 +353,11 @@ class SharedChoices(Objective):
 
     @property
     def concave(self) -> bool:
-        """Never known."""
+        """False: concavity is never known here."""
         return False
 
     def from_start(self, theta: Floats, point: Evaluation) -> Visits:
-        """Expected visits from the start at θ."""
+        """Return expected visits from the start at θ."""
         return self.planner.from_start(self.mdp.reward(theta)).visits
 
     def _likelihood(self, theta: Floats) -> tuple[float, Floats, Visits]:
@@ -368,7 +370,7 @@ class SharedChoices(Objective):
 
 
 def _planner(mdp: MDP, expert: Trajectories, entropy: str, weights: Floats, *, tilted: bool) -> Planner:
-    """The planner for where trajectories begin: the start given, or their own; with goals, their own trips."""
+    """Return the planner from the given start, or from the trajectories' own initial states, and goals if any."""
     if expert.goals is not None:
         return Planner.for_trips(mdp, entropy, expert.first, expert.goals, weights)
     check_start(mdp, expert, "expert")
@@ -387,10 +389,11 @@ def _choices(
 
 
 def choice_scale(mdp: MDP, made: float, mass: float) -> float:
-    """c = Σ w_i M_i / Σ w_i T_i, from the mass and the number of the choices made."""
-    if made == 0.0 and mdp.horizon != 1:  # which leaves nothing to choose
+    """Return c = Σ w_i M_i / Σ w_i T_i, from the mass and the number of the choices made."""
+    if made == 0.0 and mdp.horizon != 1:  # with horizon 1 there are no choices
         raise ValueError(
-            "no trajectory makes a step, so there is no choice to learn from: give longer ones, or objective='counts'"
+            "no trajectory makes a step, so there is no choice to learn from: give longer trajectories, or use "
+            "objective='counts'"
         )
     return mass / (made or 1.0)
 
@@ -398,7 +401,7 @@ def choice_scale(mdp: MDP, made: float, mass: float) -> float:
 def of_choices(
     mdp: MDP, planner: Planner, choices: Choices, totals: Floats, quadratic: Floats | None, size: float
 ) -> Objective:
-    """J of choices, of which each kind counts as `totals` (K,) says, scaled by c; `size` is N."""
+    """Return J of choices with weights `totals` (K,) of their kinds, scaled by c; `size` is N."""
     chosen = Chosen(mdp, choices, totals)
     if not chosen.choices.certain:
         return SharedChoices(mdp, planner, chosen, quadratic, size)
@@ -410,24 +413,24 @@ def of_choices(
 
 
 def bending(unit: Floats, quadratic: Floats | None) -> Floats:
-    """About how much an objective bends along each weight, (d,), as a square root: by its spread and by the penalty."""
+    """Return square roots of the approximate curvature along each weight, (d,): from its spread and the penalty."""
     if quadratic is None:
         return unit
-    pull = np.maximum(np.diag(quadratic), 0.0)  # where hardly anything is similar, rounding may leave less than nothing
+    pull = np.maximum(np.diag(quadratic), 0.0)  # where nearly all similarities are 0, rounding may make it negative
     return np.hypot(unit, np.sqrt(pull))
 
 
 def normalised_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:
-    """Weights of n trajectories, made to sum to one."""
+    """Return weights of n trajectories that sum to one."""
     if sample_weight is None:
         return np.full(n, 1.0 / n)
     weights = checked_weights(sample_weight, n)
-    shares = weights / weights.max()  # whose sum is finite, however large the weights
+    shares = weights / weights.max()  # their sum is finite, however large the weights
     return np.asarray(shares / shares.sum())
 
 
 def checked_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:
-    """Weights of n trajectories, none negative and not all zero."""
+    """Return weights of n trajectories, checked: none negative and not all zero."""
     weights = numbers("sample_weight", sample_weight)
     if weights.shape != (n,):
         raise ValueError(
@@ -439,7 +442,7 @@ def checked_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:
 
 
 def check_start(mdp: MDP, trajectories: Trajectories, name: str) -> None:
-    """Refuse trajectories that begin where the MDP's own start says that none does. With goals there is no start."""
+    """Raise a ValueError if a trajectory begins where the MDP's start is zero. With goals there is no start."""
     if mdp.start is None or trajectories.goals is not None or len(trajectories) == 0:
         return
     impossible = mdp.start[trajectories.first] <= 0.0
@@ -449,17 +452,17 @@ def check_start(mdp: MDP, trajectories: Trajectories, name: str) -> None:
         raise ValueError(
             f"{name}: trajectory {i} begins in state {mdp.state_label(int(trajectories.first[i]))}"
             + (f", and {more} more begin in such states" if more else "")
-            + ", to which start gives probability 0: correct start, or leave it out, and the trajectories' own "
-            "beginnings are used"
+            + ", to which start gives probability 0: correct start, or leave it out to use the trajectories' own "
+            "initial states"
         )
 
 
 def check_alive(mdp: MDP, expert: Trajectories, n_expert: int) -> None:
-    """A trajectory that does what the model never does (risk a dead end, never end) is impossible at every θ."""
+    """Raise a ValueError if a trajectory has probability zero at every θ: it risks a dead end or may never end."""
     left = np.flatnonzero(expert.leaves)
     states, step = expert.states[left], expert.step[left]
     if expert.goals is not None:
-        if mdp.deterministic and not unfinished(mdp, expert).any():  # nothing on the way to a goal is a dead end
+        if mdp.deterministic and not unfinished(mdp, expert).any():  # a trajectory to its goal met no dead end
             return
         usable = np.zeros((left.size, mdp.n_actions), dtype=bool)
         goal_of = np.repeat(expert.goals, expert.lengths - 1)
@@ -479,11 +482,12 @@ def check_alive(mdp: MDP, expert: Trajectories, n_expert: int) -> None:
         whose = f"expert: trajectory {i}" if i < n_expert else f"unlabelled: trajectory {i - n_expert}"
         raise ValueError(
             f"{whose}, step {t}: from state {expert.states[expert.offsets[i] + t]} this can run into a "
-            "dead end or never end, which the model never does: make the dead end terminal, or drop the trajectory"
+            "dead end or never end, which has probability 0 under the model. Make the dead end terminal, or drop the "
+            "trajectory"
         )
 
 
 def never_made(mdp: MDP, choices: Choices) -> Flags:
-    """Which kinds of choices, (K,), the model never makes, as in `check_alive`; without goals."""
+    """Return the kinds of choices, (K,), that have probability zero, as in `check_alive`; without goals."""
     live = model_for(mdp).usable(choices.state, choices.group)[choices.of, choices.row % mdp.n_actions]
     return np.bincount(choices.of, live, choices.group.size) < 0.5

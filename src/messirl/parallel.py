@@ -1,11 +1,11 @@
-"""Many tasks: done in this process, in several on this machine, or wherever an executor sends them.
+"""Execution of many tasks: in this process, in several on this machine, or by any executor.
 
     with processes(4) as executor:
         for result in run(work, tasks, executor, progress):
             ...
 
-The results and their order do not depend on the executor: each result depends on its task alone, and random numbers are
-drawn before the tasks are sent off.
+The results and their order do not depend on the executor: each result depends on its task only, and random numbers are
+drawn before the tasks are submitted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-QUIET = "ignore:resource_tracker:UserWarning"  # Python tidies up after a program that was killed, and need not warn
+QUIET = "ignore:resource_tracker:UserWarning"  # Python cleans up after a killed program, and need not warn
 PATIENCE = 1.0  # seconds that a worker has to stop by itself
 
 T = TypeVar("T")
@@ -35,11 +35,11 @@ Progress = Callable[[int, int], object]  # called with (done, all)
 def run(
     work: Callable[[T], R], tasks: Iterable[T], executor: Any = None, progress: Progress | None = None
 ) -> Iterator[R]:
-    """`work(task)` of every task, in the order of the tasks.
+    """Yield `work(task)` of every task, in the order of the tasks.
 
-    executor : None for this process; else anything with `submit(function, argument)` that gives a future, such as a
-        pool of concurrent.futures or a client of a cluster: everything is handed to it at once, before this returns
-    progress : called with (done, all) after each
+    executor : None for this process; else anything with `submit(function, argument)` that returns a future, such as a
+        pool of concurrent.futures or a client of a cluster: all tasks are submitted at once, before this returns
+    progress : called with (done, all) after each task
     """
     every = list(tasks)
     if executor is None:
@@ -59,17 +59,17 @@ def _results(futures: Sequence[Any]) -> Iterator[Any]:
     try:
         for future in futures:
             yield future.result()
-    except Exception:  # after a failure the rest is not begun; for interrupts see `processes`
+    except Exception:  # after a failure, pending tasks are cancelled; for interrupts see `processes`
         for future in futures:
             future.cancel()
         raise
 
 
 def run_ahead(work: Callable[[T], R], tasks: Iterable[T], executor: Any, most: int) -> Iterator[R]:
-    """`work(task)` of every task, in the order of the tasks, where results are large.
+    """Yield `work(task)` of every task, in the order of the tasks, with few results in memory at once.
 
     executor : as for `run`, but not None
-    most : tasks that are handed to it before the result of the first of them is taken
+    most : tasks that are submitted before the result of the first of them is taken
     """
     waiting: deque[Any] = deque()
     try:
@@ -87,7 +87,7 @@ def run_ahead(work: Callable[[T], R], tasks: Iterable[T], executor: Any, most: i
 def completed(
     work: Callable[[T], R], tasks: Iterable[T], executor: Any, progress: Progress | None = None
 ) -> Iterator[tuple[T, R]]:
-    """Every task with `work(task)`, as they are done: what is to be kept does not wait for a slower one.
+    """Yield every task with `work(task)` as soon as it is done, in any order.
 
     executor : as for `run`, but not None, and with futures of concurrent.futures
     """
@@ -101,7 +101,7 @@ def _pairs(futures: dict[Any, T]) -> Iterator[tuple[T, Any]]:
     for future in as_completed(futures):
         try:
             result = future.result()
-        except Exception as error:  # the rest is not begun, but what is done already is still handed on
+        except Exception as error:  # pending tasks are cancelled, but finished ones are still yielded
             failed = failed or error
             for other in futures:
                 other.cancel()
@@ -113,9 +113,9 @@ def _pairs(futures: dict[Any, T]) -> Iterator[tuple[T, Any]]:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A result that stays where it was made: some executors take it as what a task is to work on.
+    """A result that stays where it was computed, for use by later tasks of the same executor.
 
-    Such an executor has `keep(function, argument, on=None)`, which gives one of these, and `submit` takes `on` too: a
+    Such an executor has `keep(function, argument, on=None)`, which returns a `Kept`, and `submit` takes `on` too: a
     `Kept` or a list of them, which the function then gets as its second argument.
     """
 
@@ -127,13 +127,13 @@ _alone: ContextVar[bool] = ContextVar("alone", default=False)
 
 
 def alone() -> bool:
-    """Whether this is one of many pieces of work that share the cores: it then keeps to one thread."""
+    """Return True in a task that shares the cores with others and must use one thread."""
     return _alone.get()
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """A context in which work keeps to one thread, because others are done beside it."""
+    """Limit work in this context to one thread, because other tasks run in parallel."""
     before = _alone.set(True)
     try:
         yield
@@ -146,7 +146,7 @@ def one_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def processes(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
-    """An executor of `jobs` processes with one thread each; for one job None, so that this process does the work.
+    """Provide an executor of `jobs` processes with one thread each; None for one job, which runs in this process.
 
     Ctrl-C ends the workers at once, except inside `uninterrupted`.
     """
@@ -161,7 +161,7 @@ def processes(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
     pool = _Pool(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_worker)
     try:
         yield pool
-    except KeyboardInterrupt:  # end the workers: a task may take half a minute
+    except KeyboardInterrupt:  # end the workers without waiting for their tasks
         _end([worker for worker in multiprocessing.active_children() if worker not in others])
         raise
     finally:
@@ -174,7 +174,7 @@ def processes(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
 
 
 class _Pool(ProcessPoolExecutor):
-    """A pool whose workers, which `submit` starts, are not interrupted by Ctrl-C in the middle of an import."""
+    """A pool whose workers, started by `submit`, are not interrupted by Ctrl-C during an import."""
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         with _interrupt_later():
@@ -182,7 +182,7 @@ class _Pool(ProcessPoolExecutor):
 
 
 class _Stop:
-    """Stops a worker at once when it is told to, unless it is writing: then as soon as it has finished."""
+    """A signal handler that ends a worker at once or, if it is writing, as soon as it has finished."""
 
     def __init__(self) -> None:
         self.told = self.writing = False
@@ -201,7 +201,7 @@ _stop = _Stop()
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """A context in which a worker is not stopped before the end, such as for writing a file."""
+    """Delay the end of a worker until this context is left, such as for writing a file."""
     _stop.writing = True
     try:
         yield
@@ -225,7 +225,7 @@ def _begin_worker() -> None:
 
 @contextlib.contextmanager
 def _interrupt_later() -> Iterator[None]:
-    """Hold back Ctrl-C while workers are started: they inherit that, and are not interrupted during an import."""
+    """Hold back Ctrl-C while workers start: they inherit the blocked signal, and imports are not interrupted."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -242,7 +242,7 @@ def _interrupt_later() -> Iterator[None]:
 
 
 def _end(workers: list[Any]) -> None:
-    """Tell the workers to stop, and kill those that do not."""
+    """Terminate the workers, and kill those that do not stop."""
     for worker in workers:
         worker.terminate()
     until = time.monotonic() + PATIENCE

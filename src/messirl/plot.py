@@ -1,9 +1,9 @@
-"""Pictures of a fitted model: reward, visitation and policy on anything whose states have coordinates, and the history.
+"""Plots of a fitted model: reward, visitation and policy on a map of the states, and the history of the search.
 
     ax = messirl.plot.reward(model, xy)     xy : (S, 2) coordinates of the states; plot.grid(rows, columns) makes them
 
 Every function draws into `ax` (or a new one) and returns it. States on a regular grid become tiles, others dots.
-What is not a finite number is grey.
+Values that are not finite are grey.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 SEQUENTIAL = "cividis"
 DIVERGING = "PuOr_r"
 GREY = "#B8B8B8"  # a state without a number
-THINNEST = 0.1  # a map is at least so high for its width, and so wide for its height
-DECADES = 4  # of a logarithmic colour scale, at most
+THINNEST = 0.1  # smallest ratio of a map's sides
+DECADES = 4  # most decades of a logarithmic colour scale
 
 
 def grid(rows: int, columns: int) -> Floats:
-    """Coordinates of states numbered row by row, the first row on top."""
+    """Return coordinates of states numbered row by row, the first row on top."""
     r, c = np.divmod(np.arange(rows * columns), columns)
     return np.column_stack([c, rows - 1 - r]).astype(np.float64)
 
@@ -34,13 +34,13 @@ def grid(rows: int, columns: int) -> Floats:
 def reward(
     model: Any, xy: npt.ArrayLike, ax: Axes | None = None, *, size: float = 60.0, tiles: bool | None = None
 ) -> Axes:
-    """r(s) of a fitted model; with state-action features the mean over the allowed actions."""
+    """Plot r(s) of a fitted model; with state-action features the mean over the allowed actions."""
     values = state_rewards(model)
     return states(values, xy, ax, label="reward", diverging=_both_signs(values), size=size, tiles=tiles)
 
 
 def state_rewards(model: Any) -> Floats:
-    """r(s) of a fitted model, (S,); with state-action features the mean over the allowed actions."""
+    """Return r(s) of a fitted model, (S,); with state-action features the mean over the allowed actions."""
     values = np.asarray(model.reward_)
     if values.ndim == 1:
         return values
@@ -57,7 +57,7 @@ def visitation(
     size: float = 60.0,
     tiles: bool | None = None,
 ) -> Axes:
-    """Expected discounted visits of every state."""
+    """Plot the expected discounted visits of every state."""
     label = "expected visits"
     return states(model.visitation_, xy, ax, label=label, logarithmic=logarithmic, size=size, tiles=tiles)
 
@@ -74,10 +74,10 @@ def policy(
     size: float = 60.0,
     tiles: bool | None = None,
 ) -> Axes:
-    """The mean move out of every state under the policy, as arrows on the reward.
+    """Plot the mean move out of every state under the policy, as arrows on the reward.
 
-    among : the states that get an arrow; None is all of them
-    even : the length of an arrow shows not how far the mean move goes but how much the moves agree, ‖E Δ‖ / E ‖Δ‖
+    among : the states that get an arrow; None: all
+    even : an arrow's length is the agreement of the moves, ‖E Δ‖ / E ‖Δ‖, instead of the length of the mean move
     """
     at = _coordinates(model.mdp_.n_states, xy)
     step = model.mdp_.first_step if step is None else step
@@ -105,10 +105,10 @@ def policy(
 
 
 def arrows(at: Floats, unit: Floats, spacing: float, ax: Axes, *, even: bool = True, on_dots: bool = False) -> Axes:
-    """Arrows (n, 2) from places (n, 2); one of length 1 is as long as the space between states allows.
+    """Draw arrows (n, 2) from places (n, 2); one of length 1 is as long as the space between states allows.
 
-    even : as thick as that space allows, too
-    on_dots : the states are dots, not tiles: the arrow starts away from the dot, along the lines to other dots
+    even : scale the thickness with that space, too
+    on_dots : the states are dots, not tiles: an arrow starts at the dot, along the lines to other dots
     """
     look: dict[str, Any] = {"width": 0.009, "linewidth": 0.6, "pivot": "mid", "color": "white", "edgecolor": "black"}
     if even:
@@ -120,7 +120,7 @@ def arrows(at: Floats, unit: Floats, spacing: float, ax: Axes, *, even: bool = T
 
 
 def history(model: Any, ax: Axes | None = None) -> Axes:
-    """The objective and the projected gradient over the iterations."""
+    """Plot the objective and the projected gradient over the iterations."""
     ax = _axes(ax)
     rows = model.history_
     ax.plot(rows["iteration"], rows["objective"], color="#0072B2", label="objective")
@@ -144,7 +144,7 @@ def states(
     size: float = 60.0,
     tiles: bool | None = None,
 ) -> Axes:
-    """One number per state, as coloured tiles (regular grids) or dots of an area of `size` square points.
+    """Plot one number per state, as coloured tiles (regular grids) or dots of an area of `size` square points.
 
     tiles : False draws dots even on a grid; None and True draw tiles where the coordinates allow it
     Numbers that are not finite, and on a logarithmic scale those that are not positive, are grey.
@@ -175,19 +175,19 @@ def states(
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])
-    # Plain "0.01" instead of mathtext, which stays legible if mathtext is switched off.
+    # Plain "0.01" instead of mathtext: it stays legible where mathtext is switched off.
     ax.figure.colorbar(drawn, ax=ax, label=label, shrink=0.85, format="%g" if logarithmic else None)
     return ax
 
 
 def on_grid(xy: npt.ArrayLike) -> bool:
-    """Whether states at these coordinates become tiles."""
+    """Return True if states at these coordinates become tiles."""
     at = np.asarray(xy, dtype=np.float64)
     return _tiles(at, np.zeros(len(at))) is not None
 
 
 def moves(mdp: Any, xy: npt.ArrayLike, ax: Axes | None = None) -> Axes:
-    """A thin line between every two states that a move joins; draw it first, and the states on top."""
+    """Plot thin lines between states that a transition joins; call it first, and draw the states on top."""
     from matplotlib.collections import LineCollection
 
     at = _coordinates(mdp.n_states, xy)
@@ -199,7 +199,7 @@ def moves(mdp: Any, xy: npt.ArrayLike, ax: Axes | None = None) -> Axes:
 
 
 def joined(mdp: Any) -> Ints:
-    """(m, 2) pairs s < s' of states that a move joins, in either direction."""
+    """Return the pairs s < s', (m, 2), of states that a transition joins in either direction."""
     coo = mdp.transitions.tocoo()
     ends = np.column_stack([coo.row // mdp.n_actions, coo.col]).astype(np.int64)
     ends = np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1)
@@ -207,7 +207,7 @@ def joined(mdp: Any) -> Ints:
 
 
 def _widen(at: Floats, ax: Axes) -> None:
-    """Room beside states that all lie on one line, which else would have no width at all."""
+    """Widen the axes around states that all lie on one line."""
     low, high = at.min(axis=0), at.max(axis=0)
     room = THINNEST * float((high - low).max())
     if room > 0:
@@ -240,7 +240,7 @@ def _spacing(at: Floats) -> float:
 
 
 def apart(at: Floats) -> float:
-    """The median distance from a state to its nearest neighbour, on a grid or not."""
+    """Return the median distance from a state to its nearest neighbour, on a grid or not."""
     from scipy.spatial import cKDTree
 
     places = np.unique(at, axis=0)
@@ -251,7 +251,7 @@ def apart(at: Floats) -> float:
 
 
 def _mean_distance(mdp: Any, table: Floats, at: Floats) -> Floats:
-    """Σ_a π(a|s) Σ_s' p(s'|s,a) ‖x(s') − x(s)‖, shape (S,)."""
+    """Return Σ_a π(a|s) Σ_s' p(s'|s,a) ‖x(s') − x(s)‖, shape (S,)."""
     coo = mdp.transitions.tocoo()
     source = coo.row // mdp.n_actions
     far = table.ravel()[coo.row] * coo.data * np.linalg.norm(at[coo.col] - at[source], axis=1)
@@ -259,7 +259,7 @@ def _mean_distance(mdp: Any, table: Floats, at: Floats) -> Floats:
 
 
 def scale(values: npt.ArrayLike) -> dict[str, Any]:
-    """The colours of rewards: around zero where they have both signs."""
+    """Return the colour scale of rewards, centred at zero where they have both signs."""
     v = np.asarray(values, dtype=np.float64)
     return _colours(v[np.isfinite(v)], _both_signs(v), False)
 
@@ -271,7 +271,7 @@ def _both_signs(values: Floats) -> bool:
 
 
 def _colours(known: Floats, diverging: bool, logarithmic: bool) -> dict[str, Any]:
-    """The colour map and its range."""
+    """Return the colour map and its range."""
     from matplotlib.colors import LogNorm, Normalize
 
     top = float(np.abs(known).max(initial=0.0)) or 1.0
@@ -286,7 +286,7 @@ def _colours(known: Floats, diverging: bool, logarithmic: bool) -> dict[str, Any
 
 
 def _tiles(at: Floats, values: Floats) -> tuple[Floats, Floats, Floats] | None:
-    """(x, y, table) where the states fill at least half of an evenly spaced grid, else None."""
+    """Return (x, y, table) if the states fill at least half of an evenly spaced grid, else None."""
     x, column = np.unique(at[:, 0], return_inverse=True)
     y, row = np.unique(at[:, 1], return_inverse=True)
     even = all(len(axis) > 1 and np.ptp(np.diff(axis)) < 1e-9 * np.ptp(axis) for axis in (x, y))

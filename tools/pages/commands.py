@@ -23,9 +23,9 @@ def page() -> str:
     lines = [
         "# Commands",
         "",
-        "What `messirl COMMAND --help` says, of all commands. In brackets: what is taken where nothing is given. Every "
-        "command also has `--debug`, which shows the traceback of an error. Exit codes: 0 done, 2 something in your "
-        "input, 1 a fault of ours, 130 interrupted.",
+        "The help of every command, as `messirl COMMAND --help` prints it. Defaults are in parentheses. Every command "
+        "also has `--debug`, which shows the traceback of an error. Exit codes: 0 success, 1 a bug in messirl, 2 an "
+        "error in the input or the system, 130 interrupted.",
         "",
         *definitions((f"[`messirl {name}`](#messirl-{name})", safe(text)) for name, text in COMMANDS.items()),
     ]

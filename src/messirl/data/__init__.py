@@ -1,4 +1,4 @@
-"""The data: the Markov decision process, trajectories, their feature counts, problems (paper, section 2)."""
+"""Markov decision processes, trajectories, feature counts and problems (paper, section 2)."""
 
 from messirl.data.errors import InputError
 from messirl.data.feature_counts import feature_counts

@@ -1,8 +1,8 @@
-"""The choices that trajectories made: in which state, and which action it was, or may have been.
+"""Choices made by trajectories: the state of each, and the action taken or, if unknown, its candidates.
 
-Choices that are alike (the same step with a horizon, or the same goal; the same state; the same action or, where
-actions were not recorded, the same next state) are one kind. Each kind has its candidates: the action recorded, or all
-that can make the move, each with its probability to do so. A trajectory's last state makes no choice.
+Equal choices (the same step with a horizon, or the same goal; the same state; the same action or, where actions were
+not recorded, the same next state) form one kind. The candidates of a kind are the recorded action, or all actions that
+can make the transition, each with its probability of doing so. A trajectory's last state makes no choice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from messirl.data.transition_index import chances
 class Choices:
     """N choices of K kinds with J candidates.
 
-    trip, kind : (N,) the trajectory that each choice belongs to, and its kind
+    trip, kind : (N,) the trajectory and the kind of each choice
     group : (K,) its step with a horizon, the number of its goal with goals, else 0
     state : (K,) where it was made
     of, row, log_chance : (J,) the kind of each candidate, sorted; s·A + a; log p(s'|s,a), 0 where actions are recorded
@@ -39,15 +39,15 @@ class Choices:
 
     @property
     def certain(self) -> bool:
-        """Whether every kind has one candidate only."""
+        """True if every kind has exactly one candidate."""
         return self.of.size == self.group.size
 
     def totals(self, weights: Floats) -> Floats:
-        """n (K,): how often each kind was chosen, with the weights (n,) of the trajectories."""
+        """Return the weighted number of choices of each kind, (K,), given the weights (n,) of the trajectories."""
         return np.bincount(self.kind, weights[self.trip], self.group.size).astype(np.float64)
 
     def only(self, wanted: Flags) -> Choices:
-        """The choices of the kinds that are wanted, (K,), numbered anew; the goals stay."""
+        """Return the choices of the wanted kinds, a mask (K,), renumbered; the goals stay."""
         number, made, some = np.cumsum(wanted) - 1, wanted[self.kind], wanted[self.of]
         return Choices(
             self.trip[made],
@@ -62,7 +62,7 @@ class Choices:
 
 
 def choices_of(mdp: MDP, trajectories: Trajectories) -> Choices:
-    """The choices of trajectories that were checked already."""
+    """Return the choices of trajectories that have been checked."""
     trip = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
     goals, number = None, None
     if trajectories.goals is not None:
@@ -73,10 +73,12 @@ def choices_of(mdp: MDP, trajectories: Trajectories) -> Choices:
 
 
 def choice_keys(mdp: MDP, trajectories: Trajectories, group: Ints | None = None, *, recorded: bool = True) -> Ints:
-    """A number for the kind of every choice, (N,): (group·S + s)·A + a or, where actions are not recorded, ·S + s'.
+    """Return the key of the kind of every choice, (N,).
+
+        (group·S + s)·A + a    or, where actions are not recorded,    (group·S + s)·S + s'
 
     group : of every choice, (N,); None: its step with a horizon, else 0
-    recorded : whether actions are looked at where there are any
+    recorded : use recorded actions where there are any
     """
     left = np.flatnonzero(trajectories.leaves)
     if group is None:
@@ -88,7 +90,7 @@ def choice_keys(mdp: MDP, trajectories: Trajectories, group: Ints | None = None,
 
 
 def kinds_of(mdp: MDP, keys: Ints, *, recorded: bool) -> tuple[Ints, Ints, Ints, Ints, Floats]:
-    """The kinds with these sorted keys and their candidates: group, state, of, row and log_chance of `Choices`."""
+    """Return the kinds with these sorted keys, and their candidates, as the arrays of `Choices` from group on."""
     width = mdp.n_actions if recorded else mdp.n_states
     group, state, after = keys // width // mdp.n_states, keys // width % mdp.n_states, keys % width
     if recorded:
@@ -101,7 +103,7 @@ def kinds_of(mdp: MDP, keys: Ints, *, recorded: bool) -> tuple[Ints, Ints, Ints,
 
 
 def choice_mass(mdp: MDP, trajectories: Trajectories) -> Floats:
-    """Σ_t γ^t over the choices of each trajectory, (n,); 1/(1 − γ) where a cut one stands for an endless one."""
+    """Return Σ_t γ^t over the choices of each trajectory, (n,); 1/(1 − γ) for a truncated one treated as endless."""
     made = (trajectories.lengths - 1).astype(np.float64)
     if mdp.discount == 1.0:
         return made

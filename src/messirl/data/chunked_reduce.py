@@ -1,9 +1,9 @@
-"""One pass over the rows of a table: what adds up, and what there is for each row.
+"""Passes over the rows of a table that compute a total, results per row, or both.
 
     work(rows, *along) → (total, each)     total: an array to be added, or None; each: one entry per row, or None
 
 A table is an array, or used like one (room.py). Where its rows are on a cluster (scattered.py), the pass is made there,
-block by block, and only the sums come back.
+block by block, and only the sums are returned.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from messirl._types import Floats
 
 PIECE = 400_000  # numbers of a piece of a table, which should stay in the processor's cache
 
-Found = tuple[Any, Any]  # a total and a list of what there is for each row; either may be None
+Found = tuple[Any, Any]  # a total and the results per row; either may be None
 Work = Callable[..., Found]
 
 
 def pieces(n: int, width: int, size: int | None = None) -> Iterator[slice]:
-    """Slices that together cover n rows of a table with `width` columns, each of about `size` numbers (None: PIECE)."""
+    """Yield slices that cover n rows of a table with `width` columns, each of about `size` numbers (None: PIECE)."""
     height = max(1, (PIECE if size is None else size) // max(1, width))
     for lo in range(0, n, height):
         yield slice(lo, min(lo + height, n))
@@ -31,25 +31,25 @@ def pieces(n: int, width: int, size: int | None = None) -> Iterator[slice]:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """A pass over a table, in pieces that are as large as suits a `width` of numbers per row."""
+    """A pass over a table, in pieces sized for `width` numbers per row."""
 
     work: Work
     width: int
 
     def __call__(self, table: Any, along: Sequence[Any] = ()) -> Found:
-        """What is found; `along` are arrays with one entry per row, of which `work` gets the same piece."""
+        """Return the result; `along` are arrays with one entry per row, of which `work` gets the same piece."""
         return added(self.work(table[part], *(one[part] for one in along)) for part in pieces(len(table), self.width))
 
 
 def swept(work: Work, table: Any, width: int, along: Sequence[Any] = ()) -> Found:
-    """What a pass over a table finds, wherever its rows are."""
+    """Return the result of a pass over a table, wherever its rows are."""
     sweep = Sweep(work, width)
     there = getattr(table, "swept", None)
     return sweep(table, along) if there is None else there(sweep, along)
 
 
 def added(several: Any) -> Found:
-    """The totals added, and what there is for each row put together."""
+    """Add the totals, and concatenate the results per row."""
     total, each = None, []
     for one, some in several:
         total = one if total is None else total + one
@@ -59,7 +59,7 @@ def added(several: Any) -> Found:
 
 
 def summed(table: Any) -> Floats:
-    """The sum over the rows of a table, (d,)."""
+    """Return the sum over the rows of a table, (d,)."""
     return np.asarray(swept(_sum, table, table.shape[1])[0])
 
 

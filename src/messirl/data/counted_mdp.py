@@ -1,4 +1,4 @@
-"""An MDP with dynamics counted from the moves of trajectories.
+"""Estimation of an MDP's dynamics from transition counts.
 
     p(s'|s,a) = (n(s,a,s') + α/K) / (n(s,a) + α)     s' among the K next states that are possible
 
@@ -27,16 +27,16 @@ UNSEEN = ("terminal", "self", "error")
 
 @dataclass(frozen=True)
 class CountedMDP:
-    """An MDP with the counts behind it.
+    """An MDP with the transition counts it was estimated from.
 
     Attributes
     ----------
     mdp : MDP
         The MDP with the estimated dynamics.
     counts : scipy.sparse (S·A, S)
-        n(s,a,s'), how often each move was made; row s·A + a.
+        n(s,a,s'), how often each transition was made; row s·A + a.
     possible : scipy.sparse (S·A, S) or None
-        1 for every move of the graph; None without a graph.
+        1 for every transition of the graph; None without a graph.
     posterior : scipy.sparse (S·A, S)
         n(s,a,s') + α/K in every allowed row: the parameters of its Dirichlet distribution.
     prior : float
@@ -44,7 +44,7 @@ class CountedMDP:
     ends : array of bool (S,)
         The states that were declared terminal.
     stuck : array of bool (S,)
-        The states, not declared terminal, from which neither the data nor the prior gives a move.
+        The states, not declared terminal, without any transition in the data or the prior.
     """
 
     mdp: MDP
@@ -74,13 +74,13 @@ def counted_mdp(
     discount: float,
     **others: Any,
 ) -> CountedMDP:
-    """The MDP and its counts; arguments as for `dynamics.estimate_mdp`, which also reports what is left open."""
+    """Return the MDP and its counts; arguments as for `dynamics.estimate_mdp`, which also reports gaps in the data."""
     if not isinstance(trajectories, Trajectories):
         raise TypeError(
             f"trajectories must be Trajectories, not {type(trajectories).__name__}: use Trajectories.from_lists(...)"
         )
     if "allowed" in others:
-        raise TypeError("allowed is no option here: the moves say which actions may be taken")
+        raise TypeError("allowed is not an option here: the transitions determine which actions may be taken")
     if unseen not in UNSEEN:
         raise ValueError(f"unseen={unseen!r}: choose 'terminal', 'self' or 'error'")
     alpha = number("prior", prior, least=0.0)
@@ -120,7 +120,7 @@ def _ends(trajectories: Trajectories, terminal: npt.ArrayLike | None, n_states: 
 
 
 def _smoothed(counts: sp.csr_array, possible: sp.csr_array | None, alpha: float, n_actions: int) -> sp.csr_array:
-    """n(s,a,s') + α/K."""
+    """Return n(s,a,s') + α/K."""
     if possible is None:
         of_state = sp.kron(sp.eye_array(counts.shape[1]), np.ones((n_actions, 1)), format="csr")  # s·A + a → s
         seen = np.diff(counts.indptr) > 0
@@ -133,7 +133,7 @@ def _smoothed(counts: sp.csr_array, possible: sp.csr_array | None, alpha: float,
 
 
 def normalised(matrix: sp.csr_array) -> sp.csr_array:
-    """The rows divided by their sums, so that a single entry becomes exactly 1."""
+    """Divide the rows by their sums, so that a single entry becomes exactly 1."""
     out = matrix.copy()
     out.data = matrix.data / np.repeat(np.asarray(matrix.sum(axis=1)).ravel(), np.diff(matrix.indptr))
     return out

@@ -1,8 +1,8 @@
-"""A table whose rows stay on the cluster that made them, in blocks; a few blocks may be here.
+"""A table whose rows stay on the cluster that computed them, in blocks; a few blocks may be local.
 
-It is used like an array (as `Stacked` in room.py), but rows that are asked for travel. Sums over all rows do not need
-that: each worker adds those of its blocks, then sums are added to sums, a few at a time, there as well (sweeps.py).
-What is lost with a worker is made again.
+It is used like an array (as `Stacked` in room.py), but indexing transfers rows. Sums over all rows do not: each worker
+sums its blocks, and the partial sums are added on the cluster as well, a few at a time (sweeps.py). Blocks lost with a
+worker are computed again.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from messirl._types import Floats, Ints
 from messirl.data.chunked_reduce import Found, Sweep, summed, swept
 from messirl.parallel import Kept
 
-TOGETHER = 16  # sums that are added to one another at a time
-CHANGED = "the files hold {} trajectories than when they were counted: let no one write to them"
+TOGETHER = 16  # partial sums that are added at a time
+CHANGED = "the files hold {} trajectories than when they were counted: do not change them during a fit"
 
 
 class Scattered:
-    """A table (n, d) in blocks of rows, each an array or what an executor with `keep` has kept."""
+    """A table (n, d) in blocks of rows, each an array or a result kept by an executor with `keep`."""
 
     def __init__(self, executor: Any, d: int, blocks: Sequence[Any] = (), sizes: Sequence[int] = ()) -> None:
         self.executor, self.blocks = executor, list(blocks)
@@ -34,7 +34,7 @@ class Scattered:
         return self.shape[0]
 
     def below(self, head: Floats) -> Scattered:
-        """The table with other rows above it."""
+        """Return the table with other rows above it."""
         sizes = np.diff(self.ends, prepend=0)
         return Scattered(self.executor, self.shape[1], [head, *self.blocks], [len(head), *sizes])
 
@@ -60,7 +60,7 @@ class Scattered:
         return np.asarray(self[:], dtype=dtype)
 
     def swept(self, sweep: Sweep, along: Sequence[Any] = ()) -> Found:
-        """What a pass over the rows finds, each block where it is; `along` travels to it."""
+        """Return the result of a pass over the rows, each block processed in place; `along` is sent to it."""
         work = functools.partial(_over_block, sweep)
         here, there, start = [], [], 0
         for block, end in zip(self.blocks, self.ends.tolist(), strict=True):
@@ -78,27 +78,27 @@ class Scattered:
         return total, np.concatenate([some for _, some in sorted(each, key=lambda one: one[0])]) if each else None
 
     def sum(self, axis: int = 0) -> Floats:
-        """The sum over the rows, (d,)."""
+        """Return the sum over the rows, (d,)."""
         assert axis == 0
         return summed(self)
 
     def mean(self, axis: int = 0) -> Floats:
-        """The mean over the rows, (d,)."""
+        """Return the mean over the rows, (d,)."""
         return self.sum(axis) / len(self)
 
     def max(self, axis: int = 0) -> Floats:
-        """The largest entry of each column, (d,)."""
+        """Return the largest entry of each column, (d,)."""
         assert axis == 0
         return np.asarray(swept(_largest, self, self.shape[1])[1]).max(axis=0)  # type: ignore[no-any-return]
 
     def min(self, axis: int = 0) -> Floats:
-        """The smallest entry of each column, (d,)."""
+        """Return the smallest entry of each column, (d,)."""
         assert axis == 0
         return np.asarray(swept(_smallest, self, self.shape[1])[1]).min(axis=0)  # type: ignore[no-any-return]
 
 
 class Scattering:
-    """Rows of a table as they become known, in blocks that are here or kept elsewhere."""
+    """A scattered table under construction: blocks of rows, local or kept elsewhere."""
 
     def __init__(self, n: int, d: int, executor: Any) -> None:
         self.shape, self.executor = (n, d), executor
@@ -106,13 +106,13 @@ class Scattering:
         self.sizes: list[int] = []
 
     def add(self, rows: Any, size: int) -> None:
-        """The next rows."""
+        """Append the next `size` rows."""
         if size:
             self.blocks.append(rows)
             self.sizes.append(size)
 
     def table(self) -> Scattered:
-        """The whole of it."""
+        """Return the complete table."""
         if sum(self.sizes) != self.shape[0]:
             raise ValueError(CHANGED.format("more" if sum(self.sizes) > self.shape[0] else "fewer"))
         return Scattered(self.executor, self.shape[1], self.blocks, self.sizes)
@@ -122,7 +122,7 @@ class Scattering:
 
 
 def _over_block(sweep: Sweep, at: tuple[int, Sequence[Any]], block: Floats) -> tuple[Any, list[tuple[int, Any]]]:
-    """A pass over one block: its total, and what there is for each row, with the number of the first."""
+    """Make a pass over one block; return its total, and the per-row results with the number of the first row."""
     start, along = at
     total, each = sweep(block, along)
     return total, [] if each is None else [(start, each)]

@@ -1,10 +1,10 @@
-"""The error about data that cannot be used: where, what is wrong, and what to do."""
+"""The error for unusable data: where, what is wrong, and what to do."""
 
 from __future__ import annotations
 
 
 class InputError(ValueError):
-    """Data that cannot be used. The message is `file, row 7: what is wrong: what to do`.
+    """Error for data that cannot be used. The message is `file, row 7: what is wrong: what to do`.
 
     Rows are counted as a spreadsheet counts them: the header is row 1, the first row of data is row 2. Parquet files
     and tables in memory are counted the same way.
@@ -18,7 +18,7 @@ class InputError(ValueError):
     remedy : str
         What to do about it.
     row : int, optional
-        The row at fault; None if it is not one row alone.
+        The row at fault; None if it is not a single row.
     """
 
     def __init__(self, where: str, what: str, remedy: str, row: int | None = None) -> None:

@@ -1,8 +1,8 @@
 """Discounted feature counts f_ζ = Σ_t γ^t f(s_t) (Eq. 1).
 
 With state features every visited state counts, the last included; with state-action features every step counts.
-A trajectory of an endless discounted problem that is cut before a terminal state stands for an endless one: its counts
-are divided by 1 − γ^T, with T the number of counted terms.
+In an endless discounted problem, a trajectory that is cut before a terminal state is treated as endless: its counts are
+divided by 1 − γ^T, with T the number of counted terms.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ LONG_TAIL = 0.1  # γ^T above which a cut trajectory says little about the endle
 
 
 def feature_counts(mdp: MDP, trajectories: TrajectoriesLike) -> Floats:
-    """Feature counts of every trajectory, (n, d), in one pass over all states."""
+    """Return the feature counts of every trajectory, (n, d)."""
     trajectories = as_trajectories(trajectories)
     check_trajectories(mdp, trajectories)
     return checked_feature_counts(mdp, trajectories)
 
 
 def counts_of_sets(mdp: MDP, *sets: Trajectories | None) -> Floats:
-    """Feature counts of several sets, one after the other, (n, d): each set by the actions that it has."""
+    """Return the feature counts of several sets, stacked, (n, d); each set uses its own actions."""
     return np.concatenate([feature_counts(mdp, some) for some in sets if some is not None])
 
 
 def checked_feature_counts(mdp: MDP, trajectories: Trajectories, whose: str = "") -> Floats:
-    """Feature counts, (n, d), of trajectories that were checked already; `whose` they are, for messages."""
+    """Return the feature counts, (n, d), of trajectories that have been checked; `whose` completes messages."""
     counts, tail = counted(mdp, trajectories, whose)
     if tail is not None:
         tail.warn(whose, stacklevel=4)
@@ -46,7 +46,7 @@ def checked_feature_counts(mdp: MDP, trajectories: Trajectories, whose: str = ""
 
 
 class CutWarning(UserWarning):
-    """A trajectory that is cut where γ^T, its `weight`, is still large stands for an endless one."""
+    """Warning that a trajectory is treated as endless although γ^T, its `weight`, is still large where it is cut."""
 
     def __init__(self, text: str, weight: float) -> None:
         super().__init__(text, weight)
@@ -58,9 +58,9 @@ class CutWarning(UserWarning):
 
 @contextmanager
 def one_cut_warning() -> Iterator[None]:
-    """Give one CutWarning at the end for all that are raised inside: of the trajectory of which least was seen.
+    """Replace all CutWarnings raised inside by one at the end, for the trajectory with the largest γ^T.
 
-    As a decorator of a function that fits many times to the same trajectories.
+    For use as a decorator of functions that fit many times to the same trajectories.
     """
     heard: list[CutWarning] = []
     before = warnings.showwarning
@@ -76,23 +76,23 @@ def one_cut_warning() -> Iterator[None]:
         warnings.showwarning = shown
         yield
     if heard:
-        warnings.warn(max(heard, key=lambda one: one.weight), stacklevel=4)  # of equals the first, which says whose
+        warnings.warn(max(heard, key=lambda one: one.weight), stacklevel=4)  # the first of equals, which names the set
 
 
 @dataclass(frozen=True)
 class Tail:
-    """What is not seen of a trajectory that is cut where γ^T is still large: its name, the terms seen, and γ^T."""
+    """A trajectory that is cut where γ^T is still large: its name, the number of terms seen, and γ^T."""
 
     name: str
     terms: int
     weight: float
 
     def warn(self, whose: str, stacklevel: int) -> None:
-        """Warn of it."""
+        """Issue a CutWarning."""
         seen = f"{self.terms} term{'' if self.terms == 1 else 's'}"
         text = (
-            f"trajectory {self.name}{whose} ends after {seen}, where discount**T is still {self.weight:.2f}: it is "
-            "taken to stand for an endless one; record longer ones, give a horizon, or mark where it ends terminal"
+            f"trajectory {self.name}{whose} ends after {seen}, where discount**T is still {self.weight:.2f}, and is "
+            "treated as endless: record longer ones, set a horizon, or mark its last state terminal"
         )
         warnings.warn(CutWarning(text, self.weight), stacklevel=stacklevel)
 
@@ -100,9 +100,9 @@ class Tail:
 def counted(
     mdp: MDP, trajectories: Trajectories, whose: str = "", called: Callable[[int], str] = str
 ) -> tuple[Floats, Tail | None]:
-    """Feature counts, (n, d), and the trajectory that least of was seen, if that is little.
+    """Return the feature counts, (n, d), and the trajectory with the largest γ^T if that is large.
 
-    called : what messages call a trajectory, given its number
+    called : returns the name of a trajectory in messages, given its number
     """
     check_finished(mdp, trajectories, whose, called)
     n, gamma = len(trajectories), mdp.discount
@@ -123,7 +123,7 @@ def counted(
 def _seen_share(
     mdp: MDP, trajectories: Trajectories, terms: Ints, whose: str, called: Callable[[int], str]
 ) -> tuple[Floats, Tail | None]:
-    """1 − γ^T where a trajectory stands for an endless one, else 1; and the one with the largest γ^T if it is large."""
+    """Return 1 − γ^T for trajectories treated as endless, else 1; and the largest γ^T as a `Tail` if it is large."""
     share = np.ones(len(trajectories))
     if not mdp.endless or trajectories.goals is not None:
         return share, None
@@ -140,9 +140,9 @@ def _seen_share(
 
 
 def step_actions(mdp: MDP, trajectories: Trajectories, whose: str = "", called: Callable[[int], str] = str) -> Ints:
-    """The action of every step: the recorded ones, or those that the moves imply.
+    """Return the action of every step, recorded or implied by the transition.
 
-    If several actions make the same move and their features differ, that is an error.
+    Raise a ValueError if several actions make the same transition and their features differ.
     """
     if trajectories.actions is not None:
         return trajectories.actions

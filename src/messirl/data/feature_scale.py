@@ -1,7 +1,7 @@
-"""The unit of each feature: its spread over the states, or over the moves that are allowed.
+"""The unit of each feature: its standard deviation over the states, or over the allowed state-action pairs.
 
-A weight times the spread of its feature has no unit. Weights are compared, searched for and judged as converged in this
-form, so that no result depends on whether a length is given in metres or in millimetres.
+A weight times the spread of its feature is dimensionless. Weights are compared, optimised and tested for convergence in
+this form, so that no result depends on whether a length is given in metres or in millimetres.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from messirl.data.mdp import MDP
 CONSTANT = 1e-10  # spread, relative to the size of the values, below which a feature is nearly constant
 ROUNDING = 1e-15  # and below which it is constant
 FEW_DIGITS = 1e-6  # and below which differences have too few digits left
-UNEQUAL = 1e4  # ratio of spreads above which a remark is made
+UNEQUAL = 1e4  # ratio of spreads above which a warning is given
 CHUNK = 65_536  # rows that are read at a time
 
 
 def feature_spread(mdp: MDP) -> Floats:
-    """The standard deviation of each feature, (d,); for a constant one its size, or 1 if it is always 0."""
+    """Return the standard deviation of each feature, (d,); for a constant one its size, or 1 if it is always 0."""
     return mdp.memo("feature spread", lambda: spread_of(_looked_at(mdp)))
 
 
 def unequal_spreads(mdp: MDP) -> str | None:
-    """A remark if the features differ in scale so much that one bound or one penalty cannot suit them all."""
+    """Return a warning if features differ in scale so much that one bound or penalty cannot suit them all."""
     rows = mdp.feature_rows
     used = np.flatnonzero(np.asarray(abs(rows).sum(axis=0)).ravel())
     spread = feature_spread(mdp)
@@ -37,16 +37,16 @@ def unequal_spreads(mdp: MDP) -> str | None:
     low, high = (int(used[pick(spread[used])]) for pick in (np.argmin, np.argmax))
     if spread[high] <= UNEQUAL * spread[low]:
         return None
-    large, small = (f"{mdp.feature_label(j)} spread by {spread[j]:.2g}" for j in (high, low))
+    large, small = (f"{mdp.feature_label(j)} has standard deviation {spread[j]:.2g}" for j in (high, low))
     return (
-        f"the features differ in scale by {spread[high] / spread[low]:.0e}: values of {large}, of {small}; fits "
-        "do not mind, but theta_max and penalties that are not standardised act in these units: give them in units of "
+        f"the features differ in scale by {spread[high] / spread[low]:.0e}: {large}, {small}; fits are not affected, "
+        "but theta_max and penalties that are not standardised act in these units: give features in units of "
         "comparable size"
     )
 
 
 def offsets(mdp: MDP) -> str | None:
-    """A remark if the values of a feature are large but differ little, so that few digits are left."""
+    """Return a warning if the values of a feature are large but differ little, so that few digits are left."""
     which = _hardly_varying(mdp)
     if not which.size:
         return None
@@ -54,20 +54,20 @@ def offsets(mdp: MDP) -> str | None:
     unit, spread, size = _moments(_looked_at(mdp))
     more = f" (and of {which.size - 1} more features)" if which.size > 1 else ""
     return (
-        f"the values of {mdp.feature_label(j)}{more} spread by only {unit[j] * spread[j]:.2g} around a size of "
-        f"{unit[j] * size[j]:.2g}, and its weight is found with few digits or not at all: subtract the same number "
-        "from all of them; where trajectories differ in length, add a constant feature"
+        f"the values of {mdp.feature_label(j)}{more} vary by only {unit[j] * spread[j]:.2g} around "
+        f"{unit[j] * size[j]:.2g}, so that the weight is found with few digits or not at all: subtract a constant from "
+        "them and, where trajectories differ in length, add a constant feature"
     )
 
 
 def _hardly_varying(mdp: MDP) -> Any:
-    """Numbers of the features that vary, but so little compared with their size that few digits are left."""
+    """Return the features that vary, but so little compared with their size that few digits are left."""
     unit, spread, size = _moments(_looked_at(mdp))
     return np.flatnonzero((spread > ROUNDING * size) & (spread <= FEW_DIGITS * size) & (unit > 0))
 
 
 def spread_of(rows: Any) -> Floats:
-    """The spread of each column of a matrix (n, d), dense or sparse."""
+    """Return the spread of each column of a matrix (n, d), dense or sparse."""
     unit, spread, size = _moments(rows)
     return np.asarray(unit * np.where(spread > CONSTANT * size, spread, np.where(size > 0, size, 1.0)))
 
@@ -78,13 +78,13 @@ def _looked_at(mdp: MDP) -> Any:
 
 
 def _moments(rows: Any) -> tuple[Floats, Floats, Floats]:
-    """The largest absolute value of each column (1 if all are 0), and relative to it the spread and the size."""
+    """Return the largest absolute value of each column (1 if all are 0), and relative to it the spread and the size."""
     n, d = rows.shape
     if n == 0:
         return np.ones(d), np.zeros(d), np.zeros(d)
     largest = np.asarray(abs(rows).max(axis=0).todense() if sp.issparse(rows) else np.abs(rows).max(axis=0)).ravel()
-    unit = np.where(largest > 0, largest, 1.0)  # dividing by it first, squares neither overflow nor underflow
-    if sp.issparse(rows):  # most are zero: what they add is known
+    unit = np.where(largest > 0, largest, 1.0)  # divided by it first, squares neither overflow nor underflow
+    if sp.issparse(rows):  # the contribution of the zeros is known
         table = sp.csr_array(rows)
         column, values = table.indices, table.data / unit[table.indices]
         mean = np.bincount(column, values, d) / n

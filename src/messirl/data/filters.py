@@ -1,12 +1,12 @@
-"""A small filter language over columns: which trajectories to take.
+"""A small filter language over columns, which selects trajectories.
 
     role = expert and mouse != 'B 1'
     bout_fraction >= 0.5 or (water_restricted = true and bout < 10)
 
 A comparison is a column, one of = == != < <= > >=, and a value; `and` binds tighter than `or`. Names and values that
-contain blanks or signs are put in single or double quotes; a quote inside is doubled. The type of the column decides
-what the value must be: a number, true or false, a time (2024-01-31), or text. Comparing text or booleans by <, <=, >,
->= is an error. An empty cell differs from every value: only `!=` holds for it. Nothing is ever executed.
+contain blanks or operators need single or double quotes; a quote inside is doubled. The type of the column decides the
+type of the value: a number, true or false, a time (2024-01-31), or text. Comparing text or booleans by <, <=, >, >= is
+an error. An empty cell differs from every value: only `!=` holds for it. The expression is parsed, never executed.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ Token = tuple[str, str]  # kind ("sign", "compare", "word", "quoted") and text
 
 
 def select(meta: Mapping[str, Array], expression: str) -> Flags:
-    """Which entries of the columns satisfy the expression: bool (n,)."""
+    """Return a mask (n,) of the entries that satisfy the expression."""
     return _parsed(meta, expression)[0]
 
 
 def matching(meta: Mapping[str, Array], expression: str, called: str = "") -> Ints:
-    """The rows that satisfy the expression; if none does, a ValueError that lists values of its columns.
+    """Return the rows that satisfy the expression; if none does, raise a ValueError that lists values of its columns.
 
-    called : what the error calls the filter, such as an option of a command
+    called : the name of the filter in the error, such as an option of a command
     """
     mask, named = _parsed(meta, expression)
     if not mask.any():
         there = "; ".join(f"{name!r} holds {most_frequent(np.asarray(meta[name]))}" for name in named)
-        raise ValueError(f"{called or 'the filter'} {expression!r} takes no trajectory: {there}")
+        raise ValueError(f"{called or 'the filter'} {expression!r} matches no trajectory: {there}")
     return np.flatnonzero(mask)
 
 
 def most_frequent(column: Array) -> str:
-    """The most frequent values and how often each occurs, or the range of many numbers."""
+    """Return the most frequent values with their counts, or the range of many numbers."""
     if column.size == 0:
         return "nothing"
     values, often = np.unique(column.astype(str), return_counts=True)
@@ -68,24 +68,24 @@ def most_frequent(column: Array) -> str:
 
 
 def _parsed(meta: Mapping[str, Array], expression: str) -> tuple[Flags, list[str]]:
-    """The mask, and the columns that the expression names."""
+    """Return the mask, and the columns that the expression names."""
     parser = _Parser(meta, _tokens(expression), expression)
     mask = parser.either(0)
     if parser.tokens:
-        raise parser.wrong(f"{parser.tokens[0][1]!r} is left over", "join comparisons with and, or")
+        raise parser.wrong(f"unexpected {parser.tokens[0][1]!r}", "join comparisons with and, or")
     return mask, list(dict.fromkeys(parser.named))
 
 
 def _tokens(expression: str) -> list[Token]:
     if len(expression) > LONGEST:
-        raise InputError("filter", f"has {len(expression)} characters", f"at most {LONGEST} are read")
+        raise InputError("filter", f"has {len(expression)} characters", f"at most {LONGEST} are allowed")
     tokens: list[Token] = []
     at = 0
     while expression[at:].strip():
         match = TOKEN.match(expression, at)
         if match is None:
             where = _quoted(expression)
-            raise InputError(where, f"cannot be read from {expression[at:].strip()[:20]!r} on", "close every quote")
+            raise InputError(where, f"cannot be parsed from {expression[at:].strip()[:20]!r} on", "close every quote")
         kind = ("sign", "compare", "quoted", "word")[(match.lastindex or 1) - 1]
         text = match[match.lastindex or 1]
         tokens.append((kind, text[1:-1].replace(text[0] * 2, text[0]) if kind == "quoted" else text))
@@ -99,7 +99,7 @@ def _quoted(expression: str) -> str:
 
 
 class _Parser:
-    """Reads tokens from the left, one method per rule of the grammar."""
+    """A recursive descent parser, with one method per rule of the grammar."""
 
     def __init__(self, meta: Mapping[str, Array], tokens: list[Token], expression: str) -> None:
         self.meta, self.tokens, self.expression = meta, tokens, expression
@@ -124,7 +124,7 @@ class _Parser:
         if self._peek() != ("sign", "("):
             return self.comparison()
         if depth >= DEEPEST:
-            raise self.wrong(f"nests more than {DEEPEST} parentheses", "write it flatter")
+            raise self.wrong(f"nests more than {DEEPEST} parentheses", "use fewer levels")
         self.tokens.pop(0)
         mask = self.either(depth + 1)
         if self._peek() != ("sign", ")"):
@@ -155,7 +155,7 @@ class _Parser:
         token = self._peek()
         if token is None or token[0] not in kinds:
             found = "the end" if token is None else repr(token[1])
-            raise self.wrong(f"{found} stands where {expected} should", "write column = value, in quotes if need be")
+            raise self.wrong(f"found {found}, expected {expected}", "write column = value, in quotes if necessary")
         return self.tokens.pop(0)[1]
 
     def _compare(self, name: str, sign: str, value: str) -> Flags:
@@ -173,7 +173,7 @@ class _Parser:
         return result
 
     def _value(self, name: str, kind: str, value: str) -> Any:
-        """The value as the column's kind reads it."""
+        """Return the value converted to the type of the column."""
         try:
             if kind == "b":
                 return {"true": True, "false": False}[value.lower()]
@@ -185,12 +185,12 @@ class _Parser:
                 return np.datetime64(value)
         except (ValueError, KeyError, OverflowError):
             wanted = {"b": "true or false", "M": "a time such as 2024-01-31"}.get(kind, "a number")
-            raise self.wrong(f"column {name!r} is compared with {value!r}", f"give {wanted}") from None
+            raise self.wrong(f"column {name!r} cannot be compared with {value!r}", f"give {wanted}") from None
         return value
 
 
 def empty_cells(column: Array) -> Flags:
-    """Which cells are empty: None, and what differs from itself, that is NaN and not-a-time."""
+    """Return a mask of the empty cells: None, NaN and NaT."""
     if column.dtype == object:
         return np.array([cell is None or cell != cell for cell in column], dtype=bool)
     return np.asarray(column != column)

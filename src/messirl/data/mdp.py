@@ -3,7 +3,7 @@
     r_θ(s) = θᵀ f(s)        or, with state-action features,        r_θ(s, a) = θᵀ f(s, a)
 
 Dynamics are stored as one sparse matrix with row s·A + a; nothing here is ever a dense S×A×S array unless the
-caller gives one. An MDP is checked once, when it is made, and never changes afterwards.
+caller gives one. An MDP is checked when it is made, and is immutable.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ T = TypeVar("T")
 
 NAMES = ("state_names", "action_names", "feature_names")
 SUM_TOLERANCE = 1e-6  # probabilities that come from float32 tables sum to one this closely
-MOVE, ROW = 28, 60  # bytes per move and per row of transitions, in all, to make an MDP and to plan with it
+MOVE, ROW = 28, 60  # bytes per transition and per row of transitions, to make an MDP and to plan with it
 LARGEST_VALUE = 1e100  # of a feature: its square, summed over many steps, must not overflow
-LONGEST = 1_000_000  # states of a trajectory: planning takes a step for each
-NEAREST = 0.99999999  # below 1 and without a horizon: values are 1 / (1 − γ) times rewards, and lose as many digits
+LONGEST = 1_000_000  # states of a trajectory: planning takes one step per state
+NEAREST = 0.99999999  # γ < 1 closest to 1 without a horizon: values are 1 / (1 − γ) times rewards, and lose digits
 
 
 class MDP:
     """A finite Markov decision process: sparse dynamics, features, and how a trajectory starts and ends.
 
-    It is checked when it is made and never changes afterwards; `replace` makes another one.
+    It is checked when it is made, and is immutable; `replace` makes a changed copy.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ class MDP:
     terminal : array of bool (S,), optional
         Entering such a state ends the episode; its features count once.
     allowed : array of bool (S, A), optional
-        Which actions may be taken. None: those whose row of `transitions` is not zero.
+        Actions that may be taken. None: those whose row of `transitions` is not zero.
     state_names, action_names, feature_names : sequences of str, optional
-        What messages, files and pages call them. None: their numbers.
+        Names in messages, files and pages. None: numbers.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class MDP:
     n_states, n_actions, n_features : int
         S, A and d.
     state_action : bool
-        Whether features are those of states and actions.
+        Whether features depend on the action.
     deterministic : bool
         Whether every action leads to one state.
 
@@ -77,7 +77,7 @@ class MDP:
 
     Examples
     --------
-    Two states; the first action stays, the second goes to the other state, where it is nicer.
+    Two states, of which the second is rewarded; the first action stays, the second goes to the other state.
 
     >>> import numpy as np
     >>> from messirl import MDP, soft_policy
@@ -157,9 +157,9 @@ class MDP:
 
     @classmethod
     def from_transitions(cls, trajectories: Any, features: Any, **options: Any) -> MDP:
-        """The MDP with dynamics counted from the moves of trajectories.
+        """Return an MDP with dynamics estimated from the transitions of trajectories.
 
-        options : those of `messirl.dynamics.estimate_mdp`, which also reports what the data leaves open
+        options : those of `messirl.dynamics.estimate_mdp`, which also reports gaps in the data
         """
         from messirl.data.counted_mdp import counted_mdp  # it imports this file
 
@@ -167,7 +167,7 @@ class MDP:
         return counted_mdp(trajectories, features, **options).mdp
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"an MDP does not change: make another one with mdp.replace({name}=...)")
+        raise AttributeError(f"an MDP is immutable: make a changed copy with mdp.replace({name}=...)")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_memo": {}}
@@ -191,12 +191,12 @@ class MDP:
 
     @property
     def must_end(self) -> bool:
-        """Whether only trajectories that end have a finite value: no horizon, and γ = 1."""
+        """True if only trajectories that end have a finite value: no horizon, and γ = 1."""
         return self.horizon is None and self.discount == 1.0
 
     @property
     def endless(self) -> bool:
-        """Whether trajectories may go on for ever: no horizon, and γ < 1."""
+        """True if trajectories may go on for ever: no horizon, and γ < 1."""
         return self.horizon is None and self.discount < 1.0
 
     @property
@@ -207,19 +207,19 @@ class MDP:
 
     @property
     def first_step(self) -> int | None:
-        """The number of the first step, 0, as `predict_proba` wants it; None without a horizon."""
+        """Number of the first step as `predict_proba` expects it: 0 with a horizon, else None."""
         return None if self.horizon is None else 0
 
     def at(self, step: Any, states: Any) -> tuple[Any, ...]:
-        """The index of the rows of a policy for `states` at `step`, which matters only with a horizon."""
+        """Return the index of the rows of a policy for `states` at `step`, which matters only with a horizon."""
         return (states,) if self.horizon is None else (step, states)
 
     def first(self, values: Floats) -> Floats:
-        """The values (S,) of the first step, of values (S,), or (H, S) with a horizon."""
+        """Return the values (S,) of the first step, from values (S,), or (H, S) with a horizon."""
         return values if self.horizon is None else values[0]
 
     def replace(self, **changes: Any) -> MDP:
-        """The same MDP with some of its arguments changed."""
+        """Return a copy with some of the arguments changed."""
         keep = {name: getattr(self, name) for name in ("start", "discount", "horizon", "terminal", *NAMES)}
         keep["allowed"] = self._given_allowed
         known = {"transitions", "features", *keep}
@@ -234,21 +234,21 @@ class MDP:
         return changed if self.reference is None else changed.based_on(self.reference)
 
     def based_on(self, policy: npt.ArrayLike | None) -> MDP:
-        """The same MDP with a base policy π₀, (S, A); None: without one.
+        """Return the same MDP with a prior policy π₀, (S, A); None: without one.
 
         The model then maximises entropy relative to π₀: V(s) = log Σ_a π₀(a|s) exp(r + γ E V), so that a reward of zero
-        gives π₀ itself. π₀ must be positive for every allowed action; rows of terminal states do not count.
+        gives π₀ itself. π₀ must be positive for every allowed action; rows of terminal states are ignored.
         """
         table = None if policy is None else _checked_reference(self, policy)
         logs = None if table is None else np.log(table, out=np.zeros_like(table), where=table > 0)
-        other = object.__new__(MDP)  # keeps what was found once for this one: none of it depends on π₀
+        other = object.__new__(MDP)  # shares the memo: nothing in it depends on π₀
         other.__dict__.update(self.__dict__, reference=table, log_reference=logs)
         _freeze(table)
         _freeze(logs)
         return other
 
     def scaled(self) -> MDP:
-        """The paper's scaling: each feature divided by its maximum and multiplied by (1 − γ); counts lie in [0, 1]."""
+        """Scale as in the paper: divide each feature by its maximum, times (1 − γ), so that counts lie in [0, 1]."""
         if self.discount == 1.0:
             raise ValueError("scaled() multiplies by 1 - discount, which is 0 here: scale the features yourself")
         flat = self.feature_rows
@@ -257,7 +257,7 @@ class MDP:
         if np.any(low < 0):
             worst = int(np.argmin(low))
             raise ValueError(
-                f"feature {self.feature_label(worst)} goes down to {low[worst]:g}: scaled() needs features >= 0; "
+                f"feature {self.feature_label(worst)} has the minimum {low[worst]:g}: scaled() needs features >= 0; "
                 "shift it, or split it into two features of one sign"
             )
         factor = (1.0 - self.discount) / np.where(top > 0, top, 1.0)
@@ -272,36 +272,36 @@ class MDP:
         return self.features
 
     def reward(self, theta: npt.ArrayLike) -> Floats:
-        """r_θ = f θ, shape (S,), or (S, A) with state-action features."""
+        """Return r_θ = f θ, shape (S,), or (S, A) with state-action features."""
         flat = np.asarray(self.features @ np.asarray(theta, dtype=np.float64))
         return flat.reshape(self.n_states, self.n_actions) if self.state_action else flat
 
     def counts(self, visitation: Floats) -> Floats:
-        """Σ_s ρ(s) f(s) (Eq. 8) for a visitation of the reward's shape."""
+        """Return Σ_s ρ(s) f(s) (Eq. 8) for a visitation of the reward's shape."""
         return np.asarray(self.feature_rows.T @ visitation.reshape(-1))
 
     @property
     def feature_ids(self) -> tuple[str, ...]:
-        """The names of the features, or their numbers where they have none, for tables and files."""
+        """Names of the features, or their numbers where they have none, for tables and files."""
         return self.feature_names or tuple(map(str, range(self.n_features)))
 
     def feature_label(self, index: int) -> str:
-        """The name of a feature, or its number where it has none."""
+        """Return the name of a feature, or its number where it has none."""
         return repr(self.feature_names[index]) if self.feature_names else str(index)
 
     def state_label(self, index: int) -> str:
-        """The name of a state, or its number where it has none."""
+        """Return the name of a state, or its number where it has none."""
         return repr(self.state_names[index]) if self.state_names else str(index)
 
     def memo(self, key: str, build: Callable[[], T]) -> T:
-        """What `build` returns, computed once per MDP and key."""
+        """Return `build()`, computed once per MDP and key."""
         if key not in self._memo:
             self._memo[key] = build()
         return cast(T, self._memo[key])
 
 
 def _freeze(value: Any) -> None:
-    """Make an array, or the parts of a sparse one, read-only; leave anything else alone."""
+    """Make an array, or the parts of a sparse one, read-only; leave anything else unchanged."""
     if sp.issparse(value):
         for part in (value.data, value.indices, value.indptr):
             part.flags.writeable = False
@@ -317,7 +317,8 @@ def _as_rows(transitions: Any) -> tuple[sp.csr_array, int, int]:
                 f"sparse transitions have shape {transitions.shape}: they need S*A rows (row s*A + a) and S columns"
             )
         size = MOVE * transitions.nnz + ROW * rows
-        foresee(f"an MDP of {n_states} states and {transitions.nnz} moves", size, "{share:.0%} of its states would fit")
+        what = f"an MDP of {n_states} states and {transitions.nnz} transitions"
+        foresee(what, size, "{share:.0%} of its states would fit")
         matrix = sp.csr_array(transitions, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
         return matrix, int(n_states), int(rows // n_states)
@@ -365,7 +366,7 @@ def _checked_dynamics(
         if empty.any():
             s, a = np.argwhere(empty)[0]
             raise ValueError(
-                f"allowed[{s}, {a}] is True but transitions[{s}, {a}] is all zero: give the move, or set it to False"
+                f"allowed[{s}, {a}] is True but transitions[{s}, {a}] is all zero: fill the row, or set it to False"
             )
     usable &= sums > 0
     off = usable & (np.abs(sums - 1.0) > SUM_TOLERANCE)
@@ -374,7 +375,7 @@ def _checked_dynamics(
         raise ValueError(
             f"transitions[{s}, {a}] sums to {sums[s, a]:.4f}, not 1: renormalise the row, or make state {s} terminal"
         )
-    # Sums that are off by more than rounding are corrected; others are left alone: a saved MDP reads back equal.
+    # Only sums that are off by more than rounding are corrected, so that a saved MDP reads back equal.
     uneven = usable & (np.abs(sums - 1.0) > 1e-12)
     factor = np.where(uneven, 1.0 / np.where(uneven, sums, 1.0), usable).ravel()
     changed = np.flatnonzero(np.abs(factor - 1.0) > 0)
@@ -385,7 +386,7 @@ def _checked_dynamics(
     matrix.eliminate_zeros()
     matrix.sort_indices()
     width = np.diff(matrix.indptr)
-    matrix.data[np.repeat(width == 1, width)] = 1.0  # a move to one state is certain, whatever the rounding of its sum
+    matrix.data[np.repeat(width == 1, width)] = 1.0  # a single next state is certain, whatever the rounding
     return matrix, usable
 
 
@@ -421,13 +422,13 @@ def _check_sizes(mdp: MDP) -> None:
     largest = abs(mdp.feature_rows).max(axis=0)
     size = np.asarray(largest.todense() if sp.issparse(largest) else largest).ravel()
     for wrong, what, remedy in (
-        (size > LARGEST_VALUE, "goes up to", "divide"),
-        ((size > 0) & (size < 1.0 / LARGEST_VALUE), "goes up to only", "multiply"),
+        (size > LARGEST_VALUE, "reaches", "divide"),
+        ((size > 0) & (size < 1.0 / LARGEST_VALUE), "reaches only", "multiply"),
     ):
         if wrong.any():
             j = int(np.argmax(wrong))
             power = int(np.floor(np.log10(size[j])))
-            said = f"feature {mdp.feature_label(j)} {what} {size[j]:.2g}, which cannot be computed with"
+            said = f"feature {mdp.feature_label(j)} {what} {size[j]:.2g}, outside the supported range"
             raise ValueError(f"{said}: {remedy} it by 1e{abs(power)}")
 
 
@@ -438,7 +439,7 @@ def _checked_discount(discount: float, horizon: int | None) -> float:
         raise ValueError(f"discount is {discount}, but must lie in (0, 1]")
     if horizon is None and NEAREST < float(discount) < 1.0:
         remedy = f"give one up to {NEAREST}, a horizon, or 1 where trajectories end"
-        raise ValueError(f"discount is {discount}, so near to 1 that values have too few digits left: {remedy}")
+        raise ValueError(f"discount is {discount}, so close to 1 that values lose too many digits: {remedy}")
     return float(discount)
 
 
@@ -482,7 +483,7 @@ def _checked_reference(mdp: MDP, policy: npt.ArrayLike) -> Floats:
         if wrong.any():
             s = int(np.argmax(wrong.any(axis=1)))
             raise ValueError(f"reference of state {mdp.state_label(s)} is {table[s]}: {why}")
-    uneven = moving & (np.abs(sums - 1.0) > 1e-12)  # within rounding it is left alone, and reads back equal from a file
+    uneven = moving & (np.abs(sums - 1.0) > 1e-12)  # within rounding it is unchanged, so that it reads back equal
     return np.asarray(table / np.where(uneven, sums, 1.0)[:, None])
 
 
@@ -490,10 +491,10 @@ def _checked_names(what: str, names: Sequence[str] | None, n: int) -> tuple[str,
     if names is None:
         return None
     if isinstance(names, str | Set) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{what} must be a sequence of strings, in the order of what they name")
+        raise TypeError(f"{what} must be a sequence of strings, in order of their numbers")
     if len(names) != n:
-        raise ValueError(f"{what} has {len(names)} names for {n}")
+        raise ValueError(f"{what} has {len(names)} names, but {n} are needed")
     if len(set(names)) != n:
         twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise ValueError(f"{what} holds {twice!r} twice: names must differ")
-    return tuple(map(str, names))  # NumPy's text is shown as np.str_('a')
+        raise ValueError(f"{what} contains {twice!r} twice: names must be unique")
+    return tuple(map(str, names))  # plain strings: np.str_ is displayed as np.str_('a')

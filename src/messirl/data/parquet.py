@@ -1,7 +1,7 @@
-"""Parquet files as one long table, read a few rows at a time: which files there are, and their rows in order.
+"""Parquet files read as one long table, a few rows at a time.
 
-Only the columns that are asked for are read, in batches, so that what is held at once does not depend on how long the
-table is or how large its row groups are.
+Only the requested columns are read, in batches, so that memory does not depend on the length of the table or the size
+of its row groups.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from messirl._text import did_you_mean
 from messirl.data.errors import InputError
 
 BATCH = 131_072  # rows that are read at once
-ROWS = 10_000_000  # that a file of any size may claim
+ROWS = 10_000_000  # rows that a file of any size may claim
 CELL = 8  # bytes of a cell in memory, and as many more where it holds text
 AGAIN = "write the file again; it may be truncated"
 FIRST = 2  # the number of the first row, as a spreadsheet counts it
@@ -28,21 +28,21 @@ GIVE = "give a Parquet file, a folder of them, a list of files, or a pyarrow dat
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows of one file: its name, the number of the first row, and the columns, Arrow arrays by name."""
+    """Rows of one file: its name, the number of the first row, and the columns as Arrow arrays by name."""
 
     file: str
     row: int
     columns: dict[str, Any]
 
     def error(self, what: str, remedy: str, at: int | None = None) -> InputError:
-        """An error about the file, or about one of the rows of the batch (0, 1, 2, …)."""
+        """Return an error about the file, or about one of the rows of the batch (0, 1, 2, …)."""
         return InputError(self.file, what, remedy, None if at is None else self.row + at)
 
 
 class Source:
-    """Where rows come from: Parquet files in their order, or a dataset of pyarrow.
+    """An ordered set of Parquet files, or a pyarrow dataset.
 
-    Paths are a file, a folder with everything named .parquet below it, by name, or a list of files and folders.
+    Paths are a file, a folder with all .parquet files below it, sorted by name, or a list of files and folders.
     """
 
     def __init__(self, given: Any) -> None:
@@ -52,7 +52,7 @@ class Source:
             several = isinstance(given, Sequence) and not isinstance(given, str)
             for path in given if several else [given]:
                 if not isinstance(path, str | os.PathLike):
-                    raise TypeError(f"{path!r:.60} is no source of trajectories: {GIVE}")
+                    raise TypeError(f"{path!r:.60} is not a source of trajectories: {GIVE}")
                 self.files += _files_in(Path(path))
             if not self.files:
                 raise ValueError(f"the list of Parquet files is empty: {GIVE}")
@@ -63,7 +63,7 @@ class Source:
         return self.files[0][0] if len(self.files) == 1 else f"{len(self.files)} files"
 
     def parts(self, size: int) -> list[Source]:
-        """The files in a row, each part of about so many bytes; a dataset is one part."""
+        """Return sources of consecutive files, each of about `size` bytes; a dataset is one part."""
         found: list[Source] = []
         full = True
         for name, path in self.files:
@@ -76,13 +76,13 @@ class Source:
         return found or [self]
 
     def has(self, column: str) -> bool:
-        """Whether there is a column of that name, judged by the first file."""
+        """Return True if the first file, or the dataset, has a column of that name."""
         if self.dataset is not None:
             return column in self.dataset.schema.names
         return column in _opened(*self.files[0]).schema_arrow.names
 
     def batches(self, columns: Sequence[str], most: int = BATCH) -> Iterator[Batch]:
-        """These columns of all rows, in their order, at most so many rows at once."""
+        """Yield these columns of all rows, in order, at most `most` rows at once."""
         if self.dataset is not None:
             yield from self._from_dataset(list(columns), most)
             return
@@ -98,7 +98,7 @@ class Source:
         _check_columns("the dataset", self.dataset.schema.names, columns)
         try:
             parts = list(self.dataset.get_fragments())
-        except ValueError:  # filtered: its files are not to be had one by one
+        except ValueError:  # filtered: its files cannot be read one by one
             yield from _numbered("the dataset", self.dataset.to_batches(**how))
             return
         for part in parts:
@@ -107,20 +107,20 @@ class Source:
 
 
 def is_dataset(given: Any) -> bool:
-    """Whether something is a dataset of pyarrow, found out without importing that."""
+    """Return True for a pyarrow dataset, without importing pyarrow."""
     return any(kind.__module__ == "pyarrow._dataset" for kind in type(given).__mro__)
 
 
 def _files_in(path: Path) -> list[tuple[str, Path]]:
-    """A file, or all of a folder by name; each with what errors call it."""
+    """Return a file, or all files of a folder sorted by name; each with its name in errors."""
     if not path.exists():
-        raise InputError(str(path), "is not there", "correct the path")
+        raise InputError(str(path), "does not exist", "correct the path")
     if not path.is_dir():
         return [(path.name, path)]
     found = sorted((file.relative_to(path).as_posix(), file) for file in path.rglob("*.parquet") if file.is_file())
     kept = [(name, file) for name, file in found if not any(part[0] in "._" for part in name.split("/"))]
     if not kept:
-        raise InputError(str(path), "holds no file that ends in .parquet", GIVE)
+        raise InputError(str(path), "contains no .parquet file", GIVE)
     return kept
 
 
@@ -137,21 +137,21 @@ def _opened(name: str, path: Path) -> Any:
 
 
 def check_claims(name: str, about: Any, size: int, most: float = math.inf, texts: int = 0) -> None:
-    """InputError for a file whose footer claims more rows, or cells beyond `most` bytes, than fits a file of its size.
+    """Raise an InputError if a footer claims more rows than fit a file of this size, or cells beyond `most` bytes.
 
-    texts : how many of its columns hold text
+    texts : number of columns that hold text
     """
     groups = [about.row_group(i) for i in range(about.num_row_groups)]
     rows = sum(group.num_rows for group in groups)
     cells = sum(max(group.column(j).num_values, 0) for group in groups for j in range(group.num_columns))
     if rows != about.num_rows or rows < 0:
-        raise InputError(name, "is not a readable Parquet file (its counts of rows differ)", AGAIN)
+        raise InputError(name, "is not a readable Parquet file (its row counts disagree)", AGAIN)
     if rows > ROWS + DENSEST * size or CELL * (cells + texts * rows) > most:
         raise InputError(name, f"claims {rows:,} rows, more than fit into memory or a file of {size:,} bytes", AGAIN)
 
 
 def _numbered(name: str, batches: Iterator[Any]) -> Iterator[Batch]:
-    """The batches of one file, each with the number of its first row."""
+    """Yield the batches of one file, each with the number of its first row."""
     import pyarrow as pa
 
     row = FIRST

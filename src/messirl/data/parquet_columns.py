@@ -1,4 +1,4 @@
-"""Cells of a batch of rows as arrays: names of trajectories, whole numbers, states and actions by number or label."""
+"""Conversion of table columns to arrays: trajectory ids, whole numbers, states and actions by number or label."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRITE_WHOLE = "write whole numbers (pandas: astype('Int64')), or labels of text"
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What a column may call states or actions: the labels given, else the names of the MDP in text, else numbers."""
+    """Labels of states or actions in a column: those given, else the MDP's names if it holds text, else numbers."""
 
     noun: str
     given: list[Any] | None
@@ -26,28 +26,28 @@ class Labels:
 
     @classmethod
     def of(cls, noun: str, given: Sequence[Any] | None, names: Sequence[str] | None) -> Labels:
-        """Labels given to a set, and names of the MDP it belongs to."""
+        """Return the labels of a set from those given and the names of its MDP."""
         return cls(noun, None if given is None else list(given), None if names is None else list(names))
 
     def show(self, index: int) -> str:
-        """A state or an action as an error message names it."""
+        """Return a state or an action as error messages name it."""
         return str(index) if self.given is None else repr(self.given[index])
 
     def known(self, batch: Batch, *, text: bool) -> list[Any] | None:
-        """The labels by which a column of text, or of whole numbers, is read; None: by number."""
+        """Return the labels by which a column of text, or of whole numbers, is read; None: by number."""
         labels = self.given if self.given is not None else self.names if text else None
         if text and labels is None:
             what = f"column {self.noun!r} holds text, but the MDP has no {self.noun}_names"
             raise batch.error(what, f"give the MDP names, or number the {self.noun}s 0, 1, 2, …", 0)
         if labels is not None and text != isinstance(labels[0], str):
             held, wanted = ("text", "whole numbers") if text else ("whole numbers", "text")
-            what = f"column {self.noun!r} holds {held}, where the labels are {wanted}"
-            raise batch.error(what, "write it as the problem's own tables do", 0)
+            what = f"column {self.noun!r} holds {held}, but the labels are {wanted}"
+            raise batch.error(what, "use the same type as in the problem's own tables", 0)
         return labels
 
 
 def begins_of(batch: Batch, before: Any) -> tuple[Flags, Any]:
-    """Which rows begin another trajectory, and the id in the last row; `before` is the id in the row before."""
+    """Return a mask of the rows that begin a trajectory, and the last id; `before` is the id in the row before."""
     import pyarrow.compute as pc
 
     ids = _plain(batch, "trajectory_id")
@@ -60,7 +60,7 @@ def begins_of(batch: Batch, before: Any) -> tuple[Flags, Any]:
 
 
 def names_of(batch: Batch, begins: Flags) -> Array:
-    """The ids of the trajectories that begin in these rows: whole numbers, or text."""
+    """Return the ids of the trajectories that begin in these rows: whole numbers, or text."""
     import pyarrow as pa
 
     some = _plain(batch, "trajectory_id").filter(pa.array(begins))
@@ -72,7 +72,7 @@ def names_of(batch: Batch, begins: Flags) -> Array:
 
 
 def whole_cells(batch: Batch, name: str) -> Ints:
-    """A column of whole numbers, (N,), none of them empty."""
+    """Return a column of whole numbers, (N,), none of them empty."""
     import pyarrow as pa
 
     cells = _plain(batch, name)
@@ -82,7 +82,7 @@ def whole_cells(batch: Batch, name: str) -> Ints:
 
 
 def known_cells(batch: Batch, name: str, labels: Labels, empty: int | None = None) -> Ints:
-    """A column of states or actions as their numbers, (N,); `empty` where a cell is, which else is an error."""
+    """Return a column of states or actions as numbers, (N,); empty cells become `empty` or, if it is None, raise."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -105,7 +105,7 @@ def known_cells(batch: Batch, name: str, labels: Labels, empty: int | None = Non
 
 
 def _plain(batch: Batch, name: str, *, empty: bool = False) -> Any:
-    """A column as whole numbers or text; an error if it is anything else, or a cell is empty that must not be."""
+    """Return a column as whole numbers or text; raise an InputError for other types, or unless `empty` for nulls."""
     import pyarrow as pa
 
     cells, test = batch.columns[name], pa.types

@@ -1,4 +1,4 @@
-"""A problem as it comes from a folder or another package: an MDP, trajectories, and what is known of each of them."""
+"""A problem as read from a folder or converted from another package: an MDP, trajectories and their metadata."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ GIVE = "give a filter such as 'role = expert', a mask, indices or a slice"
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """An MDP, trajectories in it, and what is known of each; `read_problem` returns it and `write_problem` takes it.
+    """An MDP with trajectories and their metadata; `read_problem` returns it and `write_problem` accepts it.
 
     Parameters
     ----------
     mdp : MDP
-        Where the trajectories move.
+        The decision process of the trajectories.
     trajectories : Trajectories
-        All of them, experts or not.
+        All trajectories, experts or not.
     meta : mapping from str to array (n,), optional
-        Columns with one entry per trajectory, by which `select` and the commands choose.
+        Columns with one entry per trajectory, by which `select` and the commands filter.
     trajectory_ids, state_ids, action_ids : arrays, optional
-        What the user calls trajectory, state and action 0, 1, … None: by these numbers.
+        The user's ids of trajectory, state and action 0, 1, …. None: these numbers.
     xy : array (S, 2), optional
         Coordinates of the states.
     y_down : bool
@@ -38,11 +38,11 @@ class Problem:
     state_columns : mapping from str to array (S,), optional
         Further columns of the table of states, kept as they are.
     edge_columns : mapping from str to array, optional
-        Further columns of the table of edges, with one entry per move, in the order of `mdp.transitions`.
+        Further columns of the table of edges, with one entry per transition, in the order of `mdp.transitions`.
     step_columns : mapping from str to array, optional
         Further columns of the table of trajectories, with one entry per entry of `trajectories.states`.
     notes : tuple of str
-        What was interpreted when the tables were read, one sentence each.
+        Interpretations made when the tables were read, one sentence each.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Problem:
         return {"trajectory_id": ids, **self.meta}
 
     def select(self, which: str | slice | npt.ArrayLike) -> Problem:
-        """The same problem with some of its trajectories.
+        """Return the same problem with some of its trajectories.
 
         which : a filter (`"group = 4 and role != test"`, see `messirl.data.filters`), a mask, indices or a slice
         """
@@ -99,7 +99,7 @@ class Problem:
             return np.arange(n)[which]
         key = np.asarray(which)
         if key.ndim != 1 or (key.size and key.dtype.kind not in "biu"):
-            raise ValueError(f"select({which!r:.60}) names no trajectories: {GIVE}")
+            raise ValueError(f"select({which!r:.60}) is not a selection of trajectories: {GIVE}")
         if key.dtype.kind == "b":
             if key.size != n:
                 raise ValueError(f"the mask has {key.size} entries for {n} trajectories: give one per trajectory")

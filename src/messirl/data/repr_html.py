@@ -1,4 +1,4 @@
-"""Problems and trajectories as a notebook shows them."""
+"""Notebook display of MDPs and trajectories."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ FEW = 12  # states of a trajectory
 
 
 def mdp_html(mdp: MDP) -> str:
-    """Sizes, how trajectories end, and the range of every feature."""
+    """Return an HTML card with sizes, how trajectories end, and the range of every feature."""
     facts = {
         "discount": float(mdp.discount),
         "horizon": "none" if mdp.horizon is None else mdp.horizon,
         "terminal states": f"{int(mdp.terminal.sum()):,}",
-        "moves": f"{mdp.transitions.nnz:,}, {'deterministic' if mdp.deterministic else 'random'}",
+        "transitions": f"{mdp.transitions.nnz:,}, {'deterministic' if mdp.deterministic else 'random'}",
         "start": "not given" if mdp.start is None else f"among {int((mdp.start > 0).sum()):,} states",
     }
     some = mdp.feature_rows[:, :MANY]
@@ -30,11 +30,11 @@ def mdp_html(mdp: MDP) -> str:
     rows = zip(mdp.feature_ids, some.min(axis=0).tolist(), some.max(axis=0).tolist(), strict=False)
     kind = "state-action" if mdp.state_action else "state"
     size = f"{mdp.n_states:,} states, {mdp.n_actions:,} actions, {mdp.n_features:,} {kind} features"
-    return card("MDP", size, facts, grid("features", ("feature", "least", "most"), rows, mdp.n_features))
+    return card("MDP", size, facts, grid("features", ("feature", "minimum", "maximum"), rows, mdp.n_features))
 
 
 def trajectories_html(trajectories: Trajectories) -> str:
-    """How many there are, and the first few."""
+    """Return an HTML card with the number of trajectories, and the first few."""
     n, states = len(trajectories), trajectories.states
     facts = {"states": f"{states.size:,}", "steps": f"{states.size - n:,}"}
     if trajectories.goals is not None:

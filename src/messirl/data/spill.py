@@ -1,6 +1,6 @@
-"""Room for a table of which more and more rows become known: in memory where it is small, else in a temporary file.
+"""A table that is filled row by row: in memory if it is small, else in a temporary file.
 
-What is needed is known before the work begins, and where there is not so much, an error says how much there is.
+The space needed is checked before the work begins; if there is too little, an error says how much is available.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 from messirl._types import Floats
 from messirl.data.distributed_table import CHANGED, Scattered
 
-IN_MEMORY = 3 * 2**28  # bytes of a table that is held in memory
+IN_MEMORY = 3 * 2**28  # bytes up to which a table is held in memory
 SPARE = 2**28  # bytes of a disk that are left free
 COPIED = 2**27  # bytes of a table that may be held twice
-PART = 2**24  # bytes of a table that are looked at together
+PART = 2**24  # bytes of a table that are processed at once
 
 
 class Room:
@@ -30,24 +30,24 @@ class Room:
         self._table: Any = np.empty((n, d)) if 8 * n * d <= IN_MEMORY else Filed(n, d)
 
     def add(self, rows: Floats, size: int) -> None:
-        """The next rows, so many."""
+        """Append the next `size` rows."""
         if self.done + size > self.shape[0]:
             raise ValueError(CHANGED.format("more"))
         self._table[self.done : self.done + size] = rows
         self.done += size
 
     def table(self) -> Any:
-        """The whole of it, an array or `Filed`."""
+        """Return the complete table, an array or `Filed`."""
         if self.done != self.shape[0]:
             raise ValueError(CHANGED.format("fewer"))
         return self._table
 
 
 class Filed:
-    """A table (n, d) in a temporary file, as far as rows are read and written; it is gone when nobody uses it.
+    """A table (n, d) in a temporary file, whose rows can be read and written; it is deleted with the object.
 
-    Rows are read when they are asked for. The file is not mapped into memory: each row that is touched would count as
-    many pages of this process, and rows drawn at random soon as the whole file.
+    Rows are read on demand. The file is not memory-mapped: each row touched would count as several pages of this
+    process, and rows drawn at random soon as the whole file.
     """
 
     def __init__(self, n: int, d: int) -> None:
@@ -75,7 +75,7 @@ class Filed:
         self._pass(self._file.write, rows.start, np.ascontiguousarray(values, dtype=np.float64))
 
     def _pass(self, work: Any, row: int, values: Floats) -> None:
-        """Read or write these numbers, from a row on."""
+        """Read or write these numbers, starting at a row."""
         self._file.seek(8 * self.shape[1] * row)
         left = values.reshape(-1).view(np.uint8).data
         while left:
@@ -83,7 +83,7 @@ class Filed:
 
 
 def stacked(head: Floats, tail: Any) -> Any:
-    """Two tables one above the other: an array, or used like one where a second copy would be large."""
+    """Return two tables stacked: an array or, where a second copy would be large, an array-like object."""
     if isinstance(tail, Scattered):
         return tail.below(head)
     if isinstance(tail, np.ndarray) and tail.nbytes <= COPIED:
@@ -92,7 +92,7 @@ def stacked(head: Floats, tail: Any) -> Any:
 
 
 class Stacked:
-    """A table (l, d) above another one (n, d) without a copy of either, as far as it is used like an array."""
+    """A table (l, d) above another one (n, d) without a copy of either; it supports the array operations used here."""
 
     def __init__(self, head: Floats, tail: Any) -> None:
         self.head, self.tail = head, tail
@@ -119,24 +119,24 @@ class Stacked:
         return np.asarray(self[:], dtype=dtype)
 
     def sum(self, axis: int = 0) -> Floats:
-        """The sum over the rows, (d,)."""
+        """Return the sum over the rows, (d,)."""
         assert axis == 0
         total = np.zeros(self.shape[1])
         for part in self._parts():
-            total = np.add.reduce(np.vstack([total, part]), axis=0)  # row by row, as of an array
+            total = np.add.reduce(np.vstack([total, part]), axis=0)  # row by row, as for an array
         return total
 
     def mean(self, axis: int = 0) -> Floats:
-        """The mean over the rows, (d,)."""
+        """Return the mean over the rows, (d,)."""
         return self.sum(axis) / len(self)
 
     def max(self, axis: int = 0) -> Floats:
-        """The largest entry of each column, (d,)."""
+        """Return the largest entry of each column, (d,)."""
         assert axis == 0
         return np.asarray(np.max([part.max(axis=0) for part in self._parts()], axis=0))
 
     def min(self, axis: int = 0) -> Floats:
-        """The smallest entry of each column, (d,)."""
+        """Return the smallest entry of each column, (d,)."""
         assert axis == 0
         return np.asarray(np.min([part.min(axis=0) for part in self._parts()], axis=0))
 
@@ -146,14 +146,14 @@ class Stacked:
 
 
 def _place_for(n: int, d: int) -> str:
-    """The folder of temporary files, if it has room for n · d numbers."""
+    """Return the folder of temporary files; raise a MemoryError if it lacks space for n · d numbers."""
     needed, folder = 8 * n * d, tempfile.gettempdir()
     there = max(shutil.disk_usage(folder).free - SPARE, 0)
     if needed > there:
         raise MemoryError(
-            f"the counts of {n} trajectories and {d} features take {needed / 1e9:.2g} GB, more than the "
-            f"{IN_MEMORY / 1e9:.2g} GB that are held in memory and the {there / 1e9:.2g} GB free in {folder}: "
-            f"{max(there, IN_MEMORY) // (8 * d)} trajectories would fit; take so many or fewer features, or name a "
-            "folder with more space in the environment variable TMPDIR"
+            f"the counts of {n} trajectories and {d} features take {needed / 1e9:.2g} GB, but at most "
+            f"{IN_MEMORY / 1e9:.2g} GB are held in memory and {there / 1e9:.2g} GB are free in {folder}: use at most "
+            f"{max(there, IN_MEMORY) // (8 * d)} trajectories or fewer features, or set the environment variable "
+            "TMPDIR to a folder with more space"
         )
     return folder

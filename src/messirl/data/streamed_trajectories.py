@@ -1,7 +1,7 @@
-"""Trajectories that stay in Parquet files: read chunk by chunk, each chunk of whole trajectories.
+"""Trajectories that stay in Parquet files, read in chunks of whole trajectories.
 
 The table has the columns trajectory_id, step, state and, where known, action, which is empty in the last row of a
-trajectory. Rows are sorted by trajectory and step: the rows of a trajectory follow each other, in one file or over
+trajectory. Rows are sorted by trajectory and step: the rows of a trajectory are contiguous, in one file or over
 several, and its steps count 0, 1, 2, … (or 1, 2, 3, … in all of them).
 """
 
@@ -25,7 +25,7 @@ from messirl.data.trajectories import Trajectories
 from messirl.data.validation import Fault, start_faults, trajectory_faults
 
 CHUNK = 1_000_000  # rows of a chunk
-PART = 2**22  # bytes of files that are read together where an executor reads them
+PART = 2**22  # bytes of files that one task of an executor reads
 TOGETHER = "keep the rows of a trajectory together and sorted by step; files are read in the order of their names"
 
 T = TypeVar("T")
@@ -37,17 +37,17 @@ class StreamedTrajectories:
     Parameters
     ----------
     source : path, list of paths or pyarrow.dataset.Dataset
-        A Parquet file, a folder with everything named .parquet below it, by name, a list of them in their order, or a
+        A Parquet file, a folder with all .parquet files below it, sorted by name, a list of them in order, or a
         dataset. Columns: trajectory_id, step, state and, where known, action; sorted by trajectory and step.
     state_labels, action_labels : list, optional
-        What the columns call state and action 0, 1, …. None: by these numbers or, where a column holds text, by the
+        Labels of state and action 0, 1, … in the columns. None: these numbers or, where a column holds text, the
         names of the MDP.
     chunk_rows : int
         About how many rows are held at once; a longer trajectory is held as a whole.
     executor : optional
-        Reads several files at once: processes of this machine or a cluster (see execution.run), which must find the
-        files under the same paths. Sums come back, and counts where they are needed, 8·d bytes per trajectory; a
-        cluster keeps its counts, and adds up what is wanted of them. None: this process reads.
+        Reads several files at once: processes of this machine or a cluster (see execution.run), with the files under
+        the same paths. It returns sums and, where needed, counts, 8·d bytes per trajectory; a cluster keeps its counts
+        and sums them in place. None: this process reads.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class StreamedTrajectories:
     [2]
     """
 
-    goals = None  # which such a set never has
+    goals = None  # a streamed set never has goals
 
     def __init__(
         self,
@@ -98,30 +98,30 @@ class StreamedTrajectories:
         return f"StreamedTrajectories({size}from {self.source!r}, {'with' if self.with_actions else 'without'} actions)"
 
     def __len__(self) -> int:
-        """How many there are; the first time, the ids are read, and checked to occur in one place each."""
+        """Return the number of trajectories; the first call reads the ids, and checks that each is contiguous."""
         if self._size is None:
             self._size = _counted(self.source)
         return self._size
 
     def names(self) -> Names:
-        """What the trajectories are called, in their order; the ids are read for that."""
+        """Read the ids of the trajectories, in order."""
         return Names(list(_all_names(self.source)))
 
     def chunks(self, mdp: MDP) -> Iterator[Trajectories]:
-        """The trajectories in their order, checked against the MDP, so many of them at once as `chunk_rows` allows."""
+        """Yield the trajectories in order, checked against the MDP, as many at once as `chunk_rows` allows."""
         return (chunk.trajectories for chunk in self.checked(mdp))
 
     def checked(self, mdp: MDP, name: str = "trajectories", *, start: bool = False) -> Iterator[Chunk]:
-        """The chunks with what they are called; an InputError names file, row and trajectory at the first fault.
+        """Yield the chunks with their labels; an InputError names file, row and trajectory at the first fault.
 
-        start : whether they must begin where the MDP's own start says that some do
+        start : require that trajectories begin where the MDP's own start is positive
         """
         for chunk in self.whole(mdp):
             chunk.check(mdp, name, start=start)
             yield chunk
 
     def memo(self, mdp: MDP, key: Any, build: Callable[[], T]) -> T:
-        """What `build` returns for an MDP, whatever its base policy; kept for one MDP at a time."""
+        """Return `build()` for an MDP, whatever its prior policy; cached for one MDP at a time."""
         token = mdp.memo("itself", object)
         if self._kept[0] is not token:
             self._kept = (token, {})
@@ -132,7 +132,7 @@ class StreamedTrajectories:
         return made
 
     def parts(self) -> list[StreamedTrajectories]:
-        """Sets of some of the files each, in their order; the first and last trajectory of one may be cut."""
+        """Return sets of some of the files each, in order; the first and last trajectory of one may be incomplete."""
         found = []
         for source in self.source.parts(PART):
             found.append(copy(self))
@@ -140,23 +140,23 @@ class StreamedTrajectories:
         return found
 
     def base(self) -> int:
-        """What the table calls the first step, 0 or 1."""
+        """Return the number of the first step in the table, 0 or 1."""
         steps = (whole_cells(batch, "step") for batch in self.source.batches(["step"], 1))
         return next((int(step[0]) for step in steps if step.size), 0)
 
     def whole(self, mdp: MDP) -> Iterator[Chunk]:
-        """The chunks, in which steps and actions were checked, but nothing against the moves of the MDP."""
+        """Yield the chunks, with steps and actions checked, but not against the MDP."""
         base = None
         for rows in self.rows(mdp):
             base = int(rows.step[0]) if base is None else base
             yield self.chunk(mdp, rows, base)
 
     def chunk(self, mdp: MDP, rows: Rows, base: int) -> Chunk:
-        """The trajectories of some rows, in which steps and actions are checked."""
+        """Return the trajectories of some rows, after checking steps and actions."""
         return Chunk.of(rows, base, *self._labels(mdp))
 
     def rows(self, mdp: MDP) -> Iterator[Rows]:
-        """The rows of whole trajectories, about `chunk_rows` of them at once."""
+        """Yield the rows of whole trajectories, about `chunk_rows` of them at once."""
         states, actions = self._labels(mdp)
         held: list[Rows] = []
         before = None
@@ -166,7 +166,7 @@ class StreamedTrajectories:
             held.append(rows)
             if sum(some.begins.size for some in held) < self.chunk_rows or sum(some.names.size for some in held) < 2:
                 continue
-            some, last = Rows.joined(held).cut(-1)  # the last one may go on
+            some, last = Rows.joined(held).cut(-1)  # the last one may continue
             yield some
             held = [last]
         if sum(some.begins.size for some in held):
@@ -178,20 +178,20 @@ class StreamedTrajectories:
 
 
 def in_files(given: Any) -> bool:
-    """Whether something stands for trajectories in files: a streamed set, a path, a list of paths or a dataset."""
+    """Return True for trajectories in files: a streamed set, a path, a list of paths or a dataset."""
     if isinstance(given, list | tuple):
         return len(given) > 0 and all(isinstance(one, str | PathLike) for one in given)
     return isinstance(given, str | PathLike | StreamedTrajectories) or is_dataset(given)
 
 
 def streamed_or_not(given: Any) -> Any:
-    """A path, a list of paths or a dataset as a streamed set; anything else as it is."""
+    """Return a path, a list of paths or a dataset as a streamed set; anything else unchanged."""
     return StreamedTrajectories(given) if in_files(given) and not isinstance(given, StreamedTrajectories) else given
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of the table, (N,) each, and of every trajectory that begins among them, its name.
+    """Rows of the table, (N,) each, and the names of the trajectories that begin among them.
 
     places : where the rows are: (number of the first row, its file, its number there), one per batch
     """
@@ -205,7 +205,7 @@ class Rows:
 
     @classmethod
     def joined(cls, parts: list[Rows]) -> Rows:
-        """Rows one after the other."""
+        """Concatenate rows."""
         if len(parts) == 1:
             return parts[0]
         places, done = [], 0
@@ -220,16 +220,16 @@ class Rows:
         return cls(begins, step, state, action, np.concatenate([part.names for part in parts]), places)
 
     def cut(self, n: int) -> tuple[Rows, Rows]:
-        """The rows of the first n trajectories, or of all but the last −n, and the others; the first row begins one."""
+        """Split after the first n trajectories, or before the last −n; the first row must begin a trajectory."""
         at = int(np.append(np.flatnonzero(self.begins), self.begins.size)[n if n >= 0 else n - 1])
         return self.some(0, at), self.some(at, self.begins.size)
 
     def going_on(self) -> Rows:
-        """The same rows, of which the first does not begin a trajectory, but goes on with the one before."""
+        """Return the same rows, of which the first continues the trajectory before."""
         return replace(self, begins=np.append(False, self.begins[1:]), names=self.names[1:])
 
     def some(self, lo: int, hi: int) -> Rows:
-        """The rows from lo up to hi."""
+        """Return the rows from lo up to hi."""
         skipped = int(self.begins[:lo].sum())
         names = self.names[skipped : skipped + int(self.begins[lo:hi].sum())]
         ends = [at for at, _, _ in self.places[1:]] + [self.begins.size]
@@ -242,21 +242,21 @@ class Rows:
         return Rows(self.begins[lo:hi], self.step[lo:hi], self.state[lo:hi], action, names, places)
 
     def place(self, at: int) -> tuple[str, int]:
-        """The file of a row, and its number there."""
+        """Return the file of a row, and its number there."""
         start, file, row = next(place for place in reversed(self.places) if place[0] <= at)
         return file, row + at - start
 
     def error(self, at: int, what: str, remedy: str) -> InputError:
-        """An error about one of the rows."""
+        """Return an error about one of the rows."""
         file, row = self.place(at)
         return InputError(file, what, remedy, row)
 
 
-NOTHING = int(np.iinfo(np.int64).min)  # stands for an empty cell of the column of actions
+NOTHING = int(np.iinfo(np.int64).min)  # marks an empty cell in the column of actions
 
 
 def _rows(batch: Batch, states: Labels, actions: Labels | None, before: Any) -> tuple[Rows, Any]:
-    """The rows of a batch, and the id in its last one; `before` is the id in the row before."""
+    """Return the rows of a batch, and the id in its last one; `before` is the id in the row before."""
     begins, last = begins_of(batch, before)
     action = None if actions is None else known_cells(batch, "action", actions, empty=NOTHING)
     step, state = whole_cells(batch, "step"), known_cells(batch, "state", states)
@@ -265,9 +265,9 @@ def _rows(batch: Batch, states: Labels, actions: Labels | None, before: Any) -> 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Whole trajectories, where they stand and what they are called.
+    """Whole trajectories with their places in the files and their labels.
 
-    base : what the table calls the first step, 0 or 1
+    base : the number of the first step in the table, 0 or 1
     """
 
     trajectories: Trajectories
@@ -278,7 +278,7 @@ class Chunk:
 
     @classmethod
     def of(cls, rows: Rows, base: int, states: Labels, actions: Labels | None) -> Chunk:
-        """A chunk from its rows, after checking that steps count on and that every step has its action."""
+        """Return a chunk of these rows, after checking that steps are consecutive and every step has its action."""
         offsets = np.append(np.flatnonzero(rows.begins), rows.begins.size)
         base = 1 if base == 1 else 0
         wanted = np.arange(rows.begins.size) - np.repeat(offsets[:-1] - base, np.diff(offsets))
@@ -301,12 +301,12 @@ class Chunk:
             raise self.error(fault, name)
 
     def called(self, i: int) -> str:
-        """A trajectory of the chunk as messages name it: its id, and where it begins."""
+        """Return the name of a trajectory in messages: its id, and where it begins."""
         file, row = self.rows.place(int(self.trajectories.offsets[i]))
         return f"{self.rows.names[i]} ({file}, row {row})"
 
     def error(self, fault: Fault, name: str) -> InputError:
-        """A fault between the chunk and an MDP, with the file, the row and the name of the trajectory."""
+        """Return the error for a fault, with the file, the row and the name of the trajectory."""
         what = fault.what(self.states.show, str if self.actions is None else self.actions.show)
         if fault.trajectory is None:
             return self.rows.error(0, f"{name} {what}", fault.remedy)
@@ -317,11 +317,11 @@ class Chunk:
 
 
 def _out_of_step(rows: Rows, at: int) -> InputError:
-    """Why a row is not the next step of its trajectory."""
+    """Return the error for a row that is not the next step of its trajectory."""
     name, step = rows.names[int(rows.begins[: at + 1].sum()) - 1], rows.step[at]
     if rows.begins[at]:
         what = f"trajectory {name} begins with step {step}"
-        return rows.error(at, what, f"count steps from 0 in all of them, or from 1, and {TOGETHER}")
+        return rows.error(at, what, f"count the steps of all trajectories from 0, or all from 1, and {TOGETHER}")
     if step == rows.step[at - 1]:
         return rows.error(at, f"trajectory {name} has step {step} twice", "keep one row per step")
     what = f"step {step} of trajectory {name} follows step {rows.step[at - 1]}"
@@ -341,11 +341,11 @@ def _check_actions(rows: Rows, last: Flags) -> None:
 
 
 def _counted(source: Source) -> int:
-    """How many trajectories there are; an InputError if the rows of one are not together."""
+    """Return the number of trajectories; raise an InputError if the rows of one are not contiguous."""
     size, last = 0, None
     for codes in _all_codes(source):
         rising = (codes[1:] > codes[:-1]).all() and (last is None or codes.size == 0 or codes[0] > last)
-        if not rising:  # then each must be compared with all others
+        if not rising:  # then every id must be compared with all others
             return _counted_in_any_order(source)
         size, last = size + codes.size, codes[-1] if codes.size else last
     return size
@@ -361,12 +361,12 @@ def _counted_in_any_order(source: Source) -> int:
 
 
 def _all_codes(source: Source) -> Iterator[Ints]:
-    """A number for each trajectory, batch by batch."""
+    """Yield an integer code for each trajectory, batch by batch."""
     return map(_codes, _all_names(source))
 
 
 def _all_names(source: Source) -> Iterator[Array]:
-    """What the trajectories are called, batch by batch."""
+    """Yield the ids of the trajectories, batch by batch."""
     before = None
     for batch in source.batches(["trajectory_id"]):
         begins, before = begins_of(batch, before)
@@ -392,7 +392,7 @@ class Names(Sequence[str]):
 
 
 def _codes(names: Array) -> Ints:
-    """A number for each name, the same for equal ones."""
+    """Return an integer code for each name, the same for equal ones."""
     if names.dtype.kind == "i":
         return names
     return np.fromiter(map(hash, names.tolist()), dtype=np.int64, count=names.size)

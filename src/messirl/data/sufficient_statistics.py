@@ -1,11 +1,11 @@
-"""What a fit needs to know of a streamed set of trajectories, gathered in one pass over it, here or in parts elsewhere.
+"""Statistics of a streamed set of trajectories that a fit needs, gathered in one pass, locally or in parallel.
 
     counts   f_ζ of every trajectory, (n, d), in memory up to a limit, else in a temporary file; a cluster keeps those
              that its workers have counted
-    kinds    how often each kind of choice was made (choices.py), for the base policy and for pooling
+    kinds    how often each kind of choice was made (choices.py), for the prior policy and for pooling
     first    how many trajectories begin in each state
 
-Everything but the counts is as large as the MDP, however many trajectories there are.
+Everything but the counts has the size of the MDP, however many trajectories there are.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from messirl.data.spill import Room
 from messirl.data.streamed_trajectories import Chunk, Rows, StreamedTrajectories
 from messirl.parallel import run_ahead
 
-AHEAD = 8  # parts that are read while what was found in others waits to be added
+AHEAD = 8  # parts read while the results of earlier ones wait to be added
 
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """Kinds of choices by their sorted keys, and how often each was made; `recorded` says whether by action."""
+    """Kinds of choices by their sorted keys, and how often each was made; by action if `recorded`, else next state."""
 
     recorded: bool
     keys: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -40,7 +40,7 @@ class Kinds:
 
     @classmethod
     def made(cls, keys: Ints, *, recorded: bool) -> Kinds:
-        """One choice for each of the keys, which may repeat."""
+        """Return the kinds of choices with these keys, which may repeat."""
         return cls(recorded, *np.unique(keys, return_counts=True))
 
     def __add__(self, other: Kinds) -> Kinds:
@@ -51,21 +51,21 @@ class Kinds:
         return replace(self, keys=merged, often=often)
 
     def choices(self, mdp: MDP) -> Choices:
-        """The kinds as choices, which know of no single trajectory; how often each was made is `often`."""
+        """Return the kinds as choices without trajectories; how often each was made is `often`."""
         none = np.zeros(0, dtype=np.int64)
         return Choices(none, none, *kinds_of(mdp, self.keys, recorded=self.recorded), None)
 
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """What one pass over n trajectories found.
+    """Result of one pass over n trajectories.
 
     own : the kinds of choices, by action where there are actions, else by next state
-    moved : by next state where there are actions; None if not asked for
-    first : (S,) how many begin in each state
-    made, mass : the number of choices of all, and the sum of their discounted mass (`choice_mass`)
-    counts : (n, d) feature counts, an array or in a file (room.py); None if not asked for
-    tail : of the trajectory that least is seen of, if that is little
+    moved : the kinds by next state where there are actions; None if not requested
+    first : (S,) how many trajectories begin in each state
+    made, mass : the number of all choices, and the sum of their discounted mass (`choice_mass`)
+    counts : (n, d) feature counts, an array or in a file (room.py); None if not requested
+    tail : of the trajectory with the largest γ^T, if that is large
     """
 
     size: int
@@ -78,7 +78,7 @@ class Gathered:
     tail: Tail | None = None
 
     def __add__(self, other: Gathered) -> Gathered:
-        """Of both sets, but for their counts."""
+        """Return the result for both sets, without feature counts."""
         moved = None if self.moved is None or other.moved is None else self.moved + other.moved
         tails = [tail for tail in (self.tail, other.tail) if tail is not None]
         return Gathered(
@@ -93,9 +93,9 @@ class Gathered:
         )
 
     def kinds(self, *, recorded: bool) -> Kinds:
-        """The kinds by action, or by next state."""
+        """Return the kinds by action, or by next state."""
         found = self.own if recorded == self.own.recorded else self.moved
-        assert found is not None, "they were asked for"
+        assert found is not None, "kinds by next state were not requested"
         return found
 
 
@@ -107,11 +107,11 @@ def gathered(
     moved: bool = False,
     name: str = "unlabelled",
 ) -> Gathered:
-    """What a pass over the set finds, in which every trajectory is checked; kept for the next who asks.
+    """Return the result of a pass over the set, which checks every trajectory; it is cached.
 
-    counted : whether feature counts are wanted
-    moved : whether kinds by next state are wanted where there are actions
-    name : what errors call the set
+    counted : include feature counts
+    moved : include kinds by next state where there are actions
+    name : the name of the set in errors
     """
     kept: dict[str, Gathered] = streamed.memo(mdp, "gathered", dict)
     last = kept.get("last")
@@ -146,7 +146,7 @@ def _gathered(look: Look, streamed: StreamedTrajectories, room: Room | Scatterin
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What is looked for: kinds by action and, if `moved`, by next state; feature counts, if `counted`."""
+    """Settings of a pass: kinds by action and, if `moved`, by next state; feature counts, if `counted`."""
 
     mdp: MDP
     recorded: bool
@@ -155,12 +155,12 @@ class Look:
     name: str
 
     def nothing(self) -> Gathered:
-        """What is found of no trajectories."""
+        """Return the result for no trajectories."""
         by_move = Kinds(recorded=False) if self.moved else None
         return Gathered(0, Kinds(self.recorded), by_move, np.zeros(self.mdp.n_states, dtype=np.int64), 0, 0.0, None)
 
     def at(self, chunk: Chunk) -> Gathered:
-        """What is found of whole trajectories, which are checked before."""
+        """Return the result for the trajectories of a chunk, which are checked first."""
         chunk.check(self.mdp, self.name, start=True)
         mdp, some = self.mdp, chunk.trajectories
         by_move = Kinds.made(choice_keys(mdp, some, recorded=False), recorded=False) if self.moved else None
@@ -178,7 +178,7 @@ class Look:
 
 
 def gathered_pieces(look: Look, streamed: StreamedTrajectories) -> Iterator[Gathered]:
-    """What is found of some trajectories after the other, in their order; by the executor of the set, if it has one."""
+    """Yield the results of consecutive trajectories, in order; by the executor of the set, if it has one."""
     parts = streamed.parts() if streamed.executor is not None else []
     if len(parts) < 2:
         yield from map(look.at, streamed.whole(look.mdp))
@@ -192,7 +192,7 @@ def gathered_pieces(look: Look, streamed: StreamedTrajectories) -> Iterator[Gath
             head = Rows.joined([before, head.going_on()])
         elif before is not None:
             yield look.at(streamed.chunk(look.mdp, before, base))
-        if found.tail is None:  # the part is one trajectory, which may go on
+        if found.tail is None:  # the part is one trajectory, which may continue
             before = head
             continue
         yield look.at(streamed.chunk(look.mdp, head, base))
@@ -203,7 +203,7 @@ def gathered_pieces(look: Look, streamed: StreamedTrajectories) -> Iterator[Gath
 
 
 def _found_in(parts: list[StreamedTrajectories], look: PartLook, executor: Any) -> Iterator[Part]:
-    """What is found in each part; counts stay where the executor keeps them."""
+    """Yield the result of each part; counts stay where the executor keeps them."""
     if not look.look.counted or not hasattr(executor, "keep"):
         yield from run_ahead(look, parts, executor, AHEAD)
         return
@@ -226,7 +226,7 @@ def _without_counts(_: None, part: Part) -> Part:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What is found in some files: of whole trajectories, and the rows of the first and last one, which may go on.
+    """Result for some files: of whole trajectories, and the rows of the first and last one, which may be incomplete.
 
     head : None if there are no rows
     tail : None if all rows are of one trajectory
@@ -239,13 +239,13 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class PartLook:
-    """What is looked for in some files of a set whose steps begin with `base`."""
+    """A pass over some files of a set whose steps begin with `base`."""
 
     look: Look
     base: int
 
     def __call__(self, part: StreamedTrajectories) -> Part:
-        """Look there."""
+        """Return the result for one part."""
         mdp, head, last = self.look.mdp, None, None
         between = [replace(self.look.nothing(), counts=np.zeros((0, mdp.n_features)) if self.look.counted else None)]
         for rows in part.rows(mdp):
@@ -265,7 +265,7 @@ class PartLook:
 
 
 def makers(mdp: MDP, streamed: StreamedTrajectories, keys: Ints, *, recorded: bool) -> Iterator[tuple[str, int]]:
-    """Which trajectories made choices of these kinds, and at which step; a second pass, for the sake of a message."""
+    """Yield the trajectories that made choices of these kinds, and the steps; a second pass, for error messages."""
     for chunk in streamed.checked(mdp):
         some = chunk.trajectories
         at = np.flatnonzero(np.isin(choice_keys(mdp, some, recorded=recorded), keys))

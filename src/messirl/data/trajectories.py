@@ -1,4 +1,4 @@
-"""Trajectories ζ = (s_1, a_1, s_2, …, s_T), ragged outside and columnar inside.
+"""Trajectories ζ = (s_1, a_1, s_2, …, s_T) of different lengths, stored as flat arrays.
 
 All states lie in one array, one trajectory after the other; `offsets[i] : offsets[i+1]` is trajectory i. A trajectory
 of T states has T − 1 actions, so its actions lie at `offsets[i] − i : offsets[i+1] − (i+1)`.
@@ -39,8 +39,8 @@ class Trajectory(NamedTuple):
 class Trajectories:
     """A set of trajectories, with or without actions, with or without goals; usually made by `from_lists`.
 
-    It behaves as a sequence: `len`, iteration, `trajectories[3]`, `trajectories[[0, 2]]`, and `+` puts two sets one
-    after the other.
+    It behaves as a sequence: `len`, iteration, `trajectories[3]`, `trajectories[[0, 2]]`, and `+` concatenates two
+    sets.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Trajectories:
         actions: Iterable[Sequence[int]] | None = None,
         goals: npt.ArrayLike | None = None,
     ) -> Trajectories:
-        """From one sequence of states per trajectory and, if known, one of actions, which is one entry shorter."""
+        """Make a set from one sequence of states per trajectory and, if known, one of actions, one entry shorter."""
         rows = [_integers(f"trajectory {i}", row) for i, row in enumerate(states)]
         for i, row in enumerate(rows):
             if row.size == 0:
@@ -136,7 +136,7 @@ class Trajectories:
         return cls(_joined(rows), offsets, flat_actions, goals)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("Trajectories do not change: make new ones")
+        raise AttributeError("Trajectories are immutable: make new ones")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Trajectories, (self.states, self.offsets, self.actions, self.goals)
@@ -158,7 +158,7 @@ class Trajectories:
 
     def _one(self, i: int) -> Trajectory:
         if not -len(self) <= i < len(self):
-            raise IndexError(f"trajectory {i} of {len(self)}")
+            raise IndexError(f"trajectory {i} is out of range: there are {len(self)}")
         i %= len(self)
         lo, hi = int(self.offsets[i]), int(self.offsets[i + 1])
         actions = None if self.actions is None else self.actions[lo - i : hi - i - 1]
@@ -179,7 +179,7 @@ class Trajectories:
         return Trajectories(states, offsets, actions, None if self.goals is None else self.goals[which])
 
     def __add__(self, other: object) -> Trajectories:
-        """The trajectories of both sets. Actions are kept only if both sets have them; so are goals."""
+        """Concatenate two sets. Actions are kept only if both sets have them; goals must be in both or neither."""
         if not isinstance(other, Trajectories):
             return NotImplemented
         if len(self) == 0 or len(other) == 0:
@@ -231,13 +231,13 @@ class Trajectories:
 
     @property
     def leaves(self) -> Flags:
-        """Which entries of `states` a step starts from: all but the last of each trajectory."""
+        """Mask of the entries of `states` from which a step starts: all but the last of each trajectory."""
         left = np.ones(self.states.size, dtype=bool)
         left[self.offsets[1:] - 1] = False
         return left
 
     def locate(self, entry: int) -> tuple[int, int]:
-        """Trajectory and step of an entry of `states`."""
+        """Return the trajectory and step of an entry of `states`."""
         i = int(np.searchsorted(self.offsets, entry, side="right")) - 1
         return i, int(entry - self.offsets[i])
 
@@ -256,9 +256,9 @@ def as_trajectories(given: TrajectoriesLike | None, name: str = ...) -> Trajecto
 @overload
 def as_trajectories(given: Any, name: str = ...) -> Any: ...
 def as_trajectories(given: Any, name: str = "trajectories") -> Any:
-    """A list of lists of states, or of single trajectories, as Trajectories; anything else as it is.
+    """Convert a list of lists of states, or of single trajectories, to Trajectories; return anything else unchanged.
 
-    What may be meant in several ways is refused: a flat list, and pairs.
+    Ambiguous input is refused: a flat list, and pairs.
     """
     if not isinstance(given, list | tuple | np.ndarray) or (len(given) and isinstance(given[0], str | os.PathLike)):
         return given
@@ -269,7 +269,7 @@ def as_trajectories(given: Any, name: str = "trajectories") -> Any:
         return Trajectories.from_lists([one.states for one in given], *lists)
     if len(given) and not np.iterable(given[0]):
         raise TypeError(
-            f"{name} is one flat list: give a list of trajectories, [[0, 1, 5], [2, 5]], also if there is only one"
+            f"{name} is one flat list: give a list of trajectories, [[0, 1, 5], [2, 5]], even if there is only one"
         )
     if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == 2:
         raise TypeError(PAIRS.format(name=name))
@@ -297,6 +297,6 @@ def _joined(rows: list[Ints]) -> Ints:
 
 
 def _ranges(starts: Ints, lengths: Ints) -> Ints:
-    """starts[0] … starts[0]+lengths[0]−1, starts[1] …, as one array."""
+    """Return starts[0] … starts[0]+lengths[0]−1, starts[1] …, as one array."""
     before = np.cumsum(lengths) - lengths
     return np.asarray(np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths))

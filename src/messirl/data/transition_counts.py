@@ -1,7 +1,7 @@
-"""The moves (s, a, s') of trajectories, counted, and the moves that are possible.
+"""Counts of the transitions (s, a, s') of trajectories, and the transitions that are possible.
 
-Where no actions are recorded and moves are deterministic, each move from a state is an action of its own: action k of
-state s leads to the k-th next state of s in order, among those seen or, with a graph, among the graph's.
+Where no actions are recorded and transitions are deterministic, each transition from a state is an action of its own:
+action k of state s leads to the k-th next state of s in order, among those seen or, with a graph, among the graph's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from messirl.data.transition_index import look_up
 
 @dataclass(frozen=True)
 class MoveCounts:
-    """Counts of the moves, sparse (S·A, S), and 1 for each move that is possible, or None if that is not known."""
+    """Transition counts, sparse (S·A, S), and 1 for each possible transition, or None if these are unknown."""
 
     n_states: int
     n_actions: int
@@ -36,7 +36,7 @@ def count_moves(
     graph: Any,
     deterministic: bool,
 ) -> MoveCounts:
-    """The moves, counted and checked; arguments as for `counted_mdp`."""
+    """Count and check the transitions; arguments as for `counted_mdp`."""
     left = np.flatnonzero(trajectories.leaves)
     if left.size == 0:
         raise ValueError("there are no transitions: give at least one trajectory of two states")
@@ -52,15 +52,15 @@ def count_moves(
     wanted = None if n_actions is None else whole("n_actions", n_actions)
     if wanted is None and len(shape) == 3:
         wanted = int(shape[1])
-    elif wanted is None and sp.issparse(features) and shape[0] > size:  # they are features of steps, with row s·A + a
+    elif wanted is None and sp.issparse(features) and shape[0] > size:  # state-action features, with row s·A + a
         wanted = int(shape[0]) // size
 
     possible: sp.csr_array | None
     if trajectories.actions is None:
         if not deterministic:
             raise ValueError(
-                "the trajectories have no actions and the moves are not deterministic, so the action of a move cannot "
-                "be told: record the actions, or use deterministic=True to make each move an action of its own"
+                "the trajectories have no actions, and with deterministic=False they cannot be inferred: record the "
+                "actions, or use deterministic=True to make each transition an action of its own"
             )
         possible = _own_actions(tally(source, target, (size, size)) if table is None else table, wanted, size)
         n = possible.shape[0] // size
@@ -78,7 +78,7 @@ def count_moves(
 
 
 def tally(rows: Ints, columns: Ints, shape: tuple[int, int]) -> sp.csr_array:
-    """How often each (row, column) occurs."""
+    """Count how often each (row, column) occurs."""
     return sp.csr_array(sp.coo_array((np.ones(rows.size), (rows, columns)), shape=shape))
 
 
@@ -89,7 +89,7 @@ def fail(trajectories: Trajectories, entry: int, message: str) -> NoReturn:
 
 
 def _check_range(trajectories: Trajectories, entries: Ints, values: Ints, n: int, noun: str, why: str = "") -> None:
-    """Refuse states or actions that are not numbers from 0 to n − 1."""
+    """Refuse states or actions outside 0 … n − 1."""
     wrong = (values < 0) | (values >= n)
     if wrong.any():
         at = int(np.argmax(wrong))
@@ -97,7 +97,7 @@ def _check_range(trajectories: Trajectories, entries: Ints, values: Ints, n: int
 
 
 def _graph(graph: Any, size: int) -> sp.csr_array:
-    """1 for every possible move, sparse with S or S·A rows."""
+    """Return 1 for every possible transition, sparse with S or S·A rows."""
     table = sp.csr_array(graph if sp.issparse(graph) else np.atleast_2d(np.asarray(graph)))
     if table.shape[1] != size or table.shape[0] == 0 or table.shape[0] % size:
         raise ValueError(
@@ -119,7 +119,7 @@ def _by_action(table: sp.csr_array, n_actions: int, size: int) -> sp.csr_array:
 
 
 def _own_actions(table: sp.csr_array, n_actions: int | None, size: int) -> sp.csr_array:
-    """(S·A, S) with one next state per row, from moves (S, S); moves that are given by action must already be so."""
+    """Return (S·A, S) with one next state per row, from a graph (S, S), or a graph by action that already is so."""
     degree = np.diff(table.indptr)
     most = int(degree.max())
     if table.shape[0] > size:
@@ -127,7 +127,7 @@ def _own_actions(table: sp.csr_array, n_actions: int | None, size: int) -> sp.cs
             s, a = divmod(int(np.argmax(degree)), table.shape[0] // size)
             raise ValueError(
                 f"the trajectories have no actions, and in the graph action {a} of state {s} may lead to several "
-                "states: record the actions, or give a graph (S, S) to make each move an action of its own"
+                "states: record the actions, or give a graph (S, S) to make each transition an action of its own"
             )
         return table if n_actions is None else _by_action(table, n_actions, size)
     n = most if n_actions is None else n_actions
@@ -141,7 +141,7 @@ def _own_actions(table: sp.csr_array, n_actions: int | None, size: int) -> sp.cs
 
 
 def _actions_of(possible: sp.csr_array, trajectories: Trajectories, left: Ints) -> Ints:
-    """The lowest action that makes each move."""
+    """Return the lowest action that makes each transition."""
     size = possible.shape[1]
     n = possible.shape[0] // size
     rows = np.repeat(np.arange(possible.shape[0]), np.diff(possible.indptr))
@@ -157,12 +157,12 @@ def _check_possible(possible: sp.csr_array, rows: Ints, trajectories: Trajectori
 
 
 def _find(keys: Ints, wanted: Ints, trajectories: Trajectories, left: Ints) -> Ints:
-    """The place of each move among the sorted keys of the possible ones; a move that is not there is an error."""
+    """Return the position of each transition among the sorted keys of the possible ones; refuse impossible ones."""
     at, there = look_up(keys, wanted)
     if not there.all():
         k = int(np.argmin(there))
         here, to = trajectories.states[left[k]], trajectories.states[left[k] + 1]
         by = "" if trajectories.actions is None else f" by action {trajectories.actions[k]}"
-        what = f"the move from state {here} to {to}{by} is not in the graph"
-        fail(trajectories, int(left[k]), f"{what}: add it, or mend the trajectory")
+        what = f"the transition from state {here} to {to}{by} is not in the graph"
+        fail(trajectories, int(left[k]), f"{what}: add it, or correct the trajectory")
     return at

@@ -1,4 +1,4 @@
-"""The possible moves of an MDP, as sorted keys among which steps can be looked up."""
+"""Possible transitions of an MDP as sorted keys, among which steps can be looked up."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from messirl.data.trajectories import Trajectories
 
 @dataclass(frozen=True)
 class Moves:
-    """The possible moves s → s', sorted by key s·S + s'."""
+    """Possible transitions s → s', sorted by key s·S + s'."""
 
     keys: Ints
-    action: Ints  # the lowest action that makes the move
+    action: Ints  # the lowest action that makes the transition
     ambiguous: Flags  # whether several actions make it, with different features
 
 
 def possible_moves(mdp: MDP) -> Moves:
-    """The moves of an MDP, computed once."""
+    """Return the possible transitions of an MDP, computed once."""
 
     def build() -> Moves:
         coo = mdp.transitions.tocoo()
@@ -41,7 +41,7 @@ def possible_moves(mdp: MDP) -> Moves:
 
 
 def look_up(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
-    """The place of each wanted key among sorted ones, and whether it is there at all."""
+    """Return the position of each wanted key among sorted ones, and a mask of those found."""
     if not keys.size:
         return np.zeros(wanted.size, dtype=np.int64), np.zeros(wanted.size, dtype=bool)
     at = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
@@ -49,13 +49,13 @@ def look_up(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
 
 
 def move_keys(mdp: MDP, trajectories: Trajectories) -> Ints:
-    """s·S + s' of every step."""
+    """Return s·S + s' of every step."""
     left = np.flatnonzero(trajectories.leaves)
     return trajectories.states[left] * mdp.n_states + trajectories.states[left + 1]
 
 
 def entry_keys(mdp: MDP) -> Ints:
-    """row·S + column of every stored probability, computed once; sorted, because the matrix is."""
+    """Return row·S + column of every stored probability, computed once; sorted, because the matrix is."""
 
     def build() -> Ints:
         rows = np.repeat(np.arange(mdp.transitions.shape[0], dtype=np.int64), np.diff(mdp.transitions.indptr))
@@ -65,7 +65,7 @@ def entry_keys(mdp: MDP) -> Ints:
 
 
 def chances(mdp: MDP, states: Ints, entered: Ints) -> Floats:
-    """p(s'|s,a) of every step and action, (N, A)."""
+    """Return p(s'|s,a) of every step and action, (N, A)."""
     keys, data = entry_keys(mdp), mdp.transitions.data
     out = np.zeros((states.size, mdp.n_actions))
     for a in range(mdp.n_actions):

@@ -1,4 +1,4 @@
-"""Whether trajectories can come from an MDP: every fault as a record, and an error at the first of them."""
+"""Validation of trajectories against an MDP: every fault as a record, or an error at the first one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
 from messirl.data.transition_index import entry_keys, look_up, move_keys, possible_moves
 
-RIGHT_LENGTH = "a trajectory has that many, or ends earlier in a terminal state"
+RIGHT_LENGTH = "a trajectory must have that many, or end earlier in a terminal state"
 UNFINISHED = (
     "with discount=1 and no horizon an unfinished trajectory has no feature counts; use objective='choices' and no "
     "penalty on counts, or leave it out"
@@ -21,9 +21,9 @@ UNFINISHED = (
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with one step, with one trajectory (step None), or with all of them (trajectory None as well).
+    """A fault of one step, of one trajectory (step None), or of all of them (trajectory None as well).
 
-    text : has {0}, {1} in place of `states` and {a} in place of `action`, so that labels can be filled in
+    text : holds {0}, {1} in place of `states` and {a} in place of `action`, to be filled with labels
     """
 
     kind: str
@@ -35,12 +35,12 @@ class Fault:
     action: int | None = None
 
     def what(self, state: Callable[[int], str] = str, action: Callable[[int], str] = str) -> str:
-        """The text; the two functions give the names of states and actions."""
+        """Return the text; the two functions give the names of states and actions."""
         taken = "" if self.action is None else action(self.action)
         return self.text.format(*map(state, self.states), a=taken)
 
     def place(self, name: str, step: int | None) -> str:
-        """Where it is, as the beginning of a sentence: the name of the trajectory and the number of the step."""
+        """Return the location as the beginning of a sentence: trajectory and step number."""
         if self.trajectory is None:
             return ""
         return f"trajectory {name} " if step is None else f"trajectory {name}, step {step}: "
@@ -62,10 +62,10 @@ def check_trajectories(mdp: MDP, trajectories: Trajectories, name: str = "trajec
 
 
 def trajectory_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
-    """All faults, one kind after the other, each kind being searched only when it is asked for.
+    """Yield all faults, one kind after the other; each kind is searched only when it is requested.
 
     A step that is already faulty (it leaves a terminal state, a goal or a dead end) is not reported as an impossible
-    move as well. Numbers that are no states or actions end the search, since nothing else can be checked then.
+    transition as well. States or actions out of range end the search, since nothing else can be checked then.
     """
     if len(trajectories) == 0:
         return
@@ -83,21 +83,21 @@ def trajectory_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
 
 
 def unfinished(mdp: MDP, trajectories: Trajectories) -> Flags:
-    """Which trajectories stop before they have ended, (n,), where one has to end: with goals, or at discount 1."""
+    """Return a mask (n,) of the trajectories that stop too early where they must end: with goals, or at discount 1."""
     if trajectories.goals is not None:
         return np.asarray(trajectories.goals != trajectories.last)
     return ~mdp.terminal[trajectories.last] & mdp.must_end
 
 
 def unfinished_note(mdp: MDP, trajectories: Trajectories) -> str | None:
-    """How many trajectories are unfinished, and what follows, as a sentence; None where none is."""
+    """Return a sentence on how many trajectories are unfinished and the consequence; None if none is."""
     n = int(unfinished(mdp, trajectories).sum()) if len(trajectories) else 0
     if not n:
         return None
-    where = "a terminal state" if trajectories.goals is None else "its goal"
+    where = "a terminal state" if trajectories.goals is None else "their goal"
     return (
-        f"{n} of {len(trajectories)} trajectories end before {where}: their choices can be learnt from, but they have "
-        "no feature counts"
+        f"{n} of {len(trajectories)} trajectories end before {where}: their choices can be used, but they have no "
+        "feature counts"
     )
 
 
@@ -114,7 +114,7 @@ def check_finished(mdp: MDP, trajectories: Trajectories, whose: str = "", called
 
 
 def start_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
-    """Trajectories without goals that begin in a state where `start` is zero."""
+    """Yield a fault for every trajectory without a goal that begins in a state where `start` is zero."""
     if mdp.start is None or trajectories.goals is not None or len(trajectories) == 0:
         return
     remedy = "give the state a weight in start, or drop start"
@@ -139,11 +139,11 @@ def _out_of_range(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
 def _goals(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
     if trajectories.goals is not None and mdp.horizon is not None:
         text = f"have goals, but the MDP has horizon={mdp.horizon}"
-        yield Fault("goal and horizon", None, None, text, "a trajectory with a goal ends there, use horizon=None")
+        yield Fault("goal and horizon", None, None, text, "a trajectory with a goal ends there; use horizon=None")
 
 
 def goal_faults(trajectories: Trajectories) -> Iterator[Fault]:
-    """Trajectories that end elsewhere than in their goal, where none of them reaches its own: wrong goals."""
+    """Yield a fault for every trajectory that does not end in its goal, if none does: the goals are then wrong."""
     goals = trajectories.goals
     missed = np.zeros(0, dtype=bool) if goals is None else goals != trajectories.last
     if goals is not None and missed.size and missed.all():  # if the goal was passed, going on after it is the fault
@@ -171,7 +171,7 @@ def _ends(mdp: MDP, trajectories: Trajectories, over: Flags) -> Iterator[Fault]:
             "dead end",
             stuck[states] & ~at_goal,
             "state {0} has no allowed action and is not terminal",
-            "make it terminal, or give it a move",
+            "make it terminal, or give it a transition",
         ),
     ):
         new = np.flatnonzero(wrong & ~over)
@@ -196,10 +196,10 @@ def _moves(mdp: MDP, trajectories: Trajectories, over: Flags) -> Iterator[Fault]
         here, there = int(states[entry]), int(states[entry + 1])
         taken = None if actions is None else int(actions[at])
         by = "" if taken is None else " by action {a}"
-        kind, text = "move", f"the move from state {{0}} to {{1}}{by} has probability 0 in the MDP"
+        kind, text = "move", f"the transition from state {{0}} to {{1}}{by} has probability 0 in the MDP"
         if taken is not None and not mdp.allowed[here, taken]:
             kind, text = "not allowed", f"{text}, which does not allow that action there"
-        yield Fault(kind, i, t, text, "correct it, or add the move", (here, there), taken)
+        yield Fault(kind, i, t, text, "correct it, or add the transition", (here, there), taken)
 
 
 def _lengths(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""Dynamics that are not known but estimated from data (the paper's footnote on unknown p)."""
+"""Estimation of unknown dynamics from data (the paper's footnote on unknown p)."""
 
 from messirl._lazy import lazily
 

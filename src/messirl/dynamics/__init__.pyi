@@ -1,4 +1,4 @@
-"""The public names and where they are; they are imported when first used."""
+"""Public names and their modules, which are imported when first used."""
 
 from messirl.dynamics.estimated import EstimatedMDP as EstimatedMDP, Evidence as Evidence, estimate_mdp as estimate_mdp
 from messirl.dynamics.fitted_messi import FittedMESSI as FittedMESSI

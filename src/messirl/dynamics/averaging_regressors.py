@@ -1,4 +1,4 @@
-"""Regressors that average: with them, values fitted to sampled transitions are those of a finite MDP.
+"""Averagers: regressors with which fitted soft value iteration is that of a finite MDP.
 
     Ê[V(s')|s, a] = Σ_j K_a(s, j) V(s'_j),     K_a ≥ 0,  Σ_j K_a(s, j) = 1,     j over the steps recorded with action a
 
@@ -31,18 +31,18 @@ MAX_ENTRIES = 50_000_000  # weights held at once
 
 
 def is_averager(regressor: Any) -> bool:
-    """Whether a regressor predicts averages of the targets, with weights that do not depend on them."""
+    """Return True if a regressor predicts averages of the targets, with weights that do not depend on them."""
     return isinstance(regressor, (*TREES, KNeighborsRegressor))
 
 
 class AveragerModel:
-    """Where each action leads from any state, as probabilities of the recorded states."""
+    """Transition probabilities from any state to the recorded states, for each action."""
 
     def __init__(self, regressor: Any, samples: Samples, forests: Sequence[Forest] | None = None) -> None:
-        """Fit the regressor to each action's moves or, if `forests` are given, use those fitted before."""
+        """Fit the regressor to each action's transitions or, if `forests` are given, use those fitted before."""
         self._scale, self.samples = Scale.of(samples.points), samples
         points = self._scale(samples.points)
-        # The targets are the states entered: a tree need not split where they are all the same.
+        # The targets are the next states: a tree need not split where they are all the same.
         ends = np.column_stack([points, samples.terminal])
         self._averagers = []
         for action, (source, target) in enumerate(samples.moves()):
@@ -56,16 +56,16 @@ class AveragerModel:
             self._averagers.append(kind(fitted, points[source], _indicator(target[:, None], len(points))))
 
     def successors(self, points: Floats, action: int) -> sp.csr_array:
-        """Probabilities (n, N) of the recorded states, after `action` in each of the points (n, k)."""
+        """Return probabilities (n, N) of the recorded states, after `action` in each of the points (n, k)."""
         averager = self._averagers[action]
         return sp.csr_array(averager.weights(self._scale(points)) @ averager.target)
 
     def forests(self) -> list[Forest]:
-        """The trees of each action; empty for nearest neighbours, which are found again from the samples."""
+        """Return the trees of each action; empty for nearest neighbours, which are fitted again from the samples."""
         return [Forest.of(one.fitted) for one in self._averagers if isinstance(one, _Leaves)]
 
     def mdp(self, table: Floats, discount: float) -> MDP:
-        """The MDP over the recorded states, with features (N, d), that begins where the expert does."""
+        """Return the MDP over the recorded states, with features (N, d), that starts in the expert's first states."""
         samples, n, a = self.samples, len(self.samples.points), self.samples.n_actions
         blocks = sp.vstack([self.successors(samples.points, action) for action in range(a)], format="csr")
         order = np.arange(n * a).reshape(a, n).T.ravel()  # row s·A + a
@@ -84,7 +84,7 @@ class Forest:
 
     @classmethod
     def of(cls, fitted: Any) -> Forest:
-        """From a tree or forest of scikit-learn, or from such arrays."""
+        """Return the forest of a fitted tree or forest of scikit-learn, or a `Forest` unchanged."""
         if isinstance(fitted, Forest):
             return fitted
         trees = [one.tree_ for one in getattr(fitted, "estimators_", [fitted])]
@@ -93,7 +93,7 @@ class Forest:
         return cls(left, right, feature, threshold, root)
 
     def check(self, width: int, most: int) -> None:
-        """ValueError unless they are trees over `width` coordinates of at most so many nodes: for nodes from a file."""
+        """Raise a ValueError unless nodes from a file are trees over `width` coordinates of at most `most` nodes."""
         nodes, trees = self.left.size, self.root.size
         if any(one.shape != (nodes,) for one in (self.left, self.right, self.feature, self.threshold)) or not trees:
             raise ValueError("the nodes of its trees do not fit together")
@@ -108,10 +108,10 @@ class Forest:
                 raise ValueError("a node of its trees is not above its children")
         within("feature", self.feature[inner], 0, width - 1)
         if self.threshold.dtype.kind != "f":
-            raise ValueError("the thresholds of its trees are no numbers")
+            raise ValueError("the thresholds of its trees are not numbers")
 
     def apply(self, at: Floats) -> Ints:
-        """The leaf of every state in every tree, (n, T), numbered within the tree, as scikit-learn's `apply`."""
+        """Return the leaf of every state in every tree, (n, T), numbered as by scikit-learn's `apply`."""
         x = at.astype(np.float32)  # the precision in which the trees were grown
         node = np.zeros((len(at), self.root.size), dtype=np.int64)
         while True:
@@ -165,7 +165,7 @@ class _Neighbours:
         if callable(kind):
             share = np.asarray(kind(distance), dtype=np.float64)
             if not (np.isfinite(share).all() and (share >= 0).all() and share.any(axis=1).all()):
-                raise ValueError("the regressor's weights must be finite, >= 0 and not all zero: mend its callable")
+                raise ValueError("the regressor's weights must be finite, >= 0 and not all zero: correct its callable")
         elif kind == "distance":
             # Some algorithms compute 1e-8 as the distance of a point to itself: compare the coordinates as well.
             there = (distance == 0) | (self._sources[index] == at[:, None]).all(axis=2)
@@ -178,7 +178,7 @@ class _Neighbours:
 
 
 def _indicator(columns: Ints, width: int) -> sp.csr_array:
-    """1 at the given columns of each row."""
+    """Return a matrix with 1 at the given columns of each row."""
     bounds = np.arange(len(columns) + 1) * columns.shape[1]
     return sp.csr_array((np.ones(columns.size), columns.ravel(), bounds), shape=(len(columns), width))
 

@@ -1,6 +1,6 @@
-"""An MDP whose dynamics are counted from moves, how well the data supports it, and draws from its posterior.
+"""Estimation of dynamics from transition counts, with a report on the evidence, and draws from the posterior.
 
-A posteriori each row of the dynamics has a Dirichlet distribution with the parameters n(s,a,s') + α/K, as in
+The posterior of each row of the dynamics is a Dirichlet distribution with the parameters n(s,a,s') + α/K, as in
 `messirl.data.counted_mdp`.
 """
 
@@ -20,29 +20,29 @@ from messirl.data.trajectories import Trajectories
 from messirl.planning.sampling import random_source
 
 SHOWN = 10
-SMALLEST = 1e-15  # share below which no drawn probability falls, so that every draw has the same support
+SMALLEST = 1e-15  # smallest drawn probability, relative to the largest of its row: every draw has the same support
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the recorded moves say about the dynamics, and what they leave open; `str` gives a short text.
+    """Report on the recorded transitions and on gaps in them; `str` gives a short text.
 
     Attributes
     ----------
     n_transitions, n_pairs : int
-        The moves counted, and the different pairs of a state and an action among them.
+        Number of transitions, and of the different pairs of a state and an action among them.
     actions_inferred : bool
-        Whether no actions were recorded, so that each move from a state is an action of its own.
+        Whether no actions were recorded, so that each transition from a state is an action of its own.
     never_left : array of int
         States that were entered but never left, and are not terminal.
     never_visited : array of int
         States that occur in no trajectory.
     without_moves : array of int
-        States, not terminal, for which neither the data nor the graph with its prior gives a move.
+        States, not terminal, for which neither the data nor the graph with its prior gives a transition.
     unseen : {"terminal", "self", "error"}
-        What became of the states without moves, as `estimate_mdp` was told.
+        The treatment of states without transitions, as given to `estimate_mdp`.
     never_seen : array of int (k, 2)
-        Pairs of a state and an action never seen: in states that were left or, with a graph, among its moves.
+        Pairs of a state and an action never seen: in states that were left or, with a graph, among its transitions.
     kept : bool
         Whether those pairs are allowed nevertheless, with the mean of the prior.
     thin : array of int (k, 2)
@@ -66,13 +66,13 @@ class Evidence:
     def __str__(self) -> str:
         lines = [f"{self.n_transitions} transitions of {self.n_pairs} state-action pairs"]
         if self.actions_inferred:
-            lines.append("no actions recorded: each move from a state is an action, numbered by next state")
+            lines.append("no actions recorded: each transition from a state is an action, numbered by next state")
         fate = {"terminal": "made terminal", "self": "action 0 stays there"}.get(self.unseen, "dead ends")
         pairs = "allowed, with the prior's mean" if self.kept else "not allowed"
         for what, items in (
             ("states entered but never left", self.never_left),
             ("states never visited", self.never_visited),
-            (f"states without any move ({fate})", self.without_moves),
+            (f"states without any transition ({fate})", self.without_moves),
             (f"state-action pairs never seen ({pairs})", self.never_seen),
             (f"state-action pairs seen fewer than {self.least} times", self.thin),
         ):
@@ -85,12 +85,12 @@ class Evidence:
 
 @dataclass(frozen=True)
 class EstimatedMDP(CountedMDP):
-    """An MDP with the counts behind it: the posterior mean or, with prior 0, the maximum likelihood.
+    """An MDP estimated from transition counts: the posterior mean or, with prior 0, the maximum likelihood.
 
     Attributes
     ----------
     report : Evidence
-        What was seen and what was not.
+        What was recorded, and what is missing.
 
     Examples
     --------
@@ -109,13 +109,13 @@ class EstimatedMDP(CountedMDP):
     report: Evidence
 
     def draws(self, n: int, random_state: Any = None) -> list[MDP]:
-        """n MDPs with dynamics from the Dirichlet posterior, all with the support of `mdp`."""
+        """Draw n MDPs with dynamics from the Dirichlet posterior, all with the support of `mdp`."""
         random = random_source(random_state)
         return [self.mdp.replace(transitions=_dirichlet(self.posterior, random)) for _ in range(whole("n", n))]
 
 
 def estimate_mdp(trajectories: Trajectories, features: Any, *, thin: int = 5, **options: Any) -> EstimatedMDP:
-    """The MDP with dynamics counted from the moves of `trajectories`, and what these leave open.
+    """Estimate the dynamics of an MDP from the transitions of `trajectories`, and report gaps in them.
 
     features : as for an MDP; they have a row for every state, unless n_states= says how many there are
     thin : pairs seen fewer times than this are listed in the report
@@ -124,13 +124,13 @@ def estimate_mdp(trajectories: Trajectories, features: Any, *, thin: int = 5, **
     discount : as for an MDP; it must be given
     n_states, n_actions : how many there are; None: as many as features have rows, and as many as are seen
     prior : α ≥ 0, pseudo-counts that each row spreads evenly over its possible next states; 0 if not given
-    graph : the possible moves, (S, S), or (S·A, S) with row s·A + a, sparse or dense; a move outside is an error.
+    graph : the possible transitions, (S, S), or (S·A, S) with row s·A + a, sparse or dense; any other is an error.
         With prior > 0, pairs of it never seen get the prior's mean; any other pair never seen is not allowed
-    deterministic : matters where no actions are recorded.  True (the default): each move is an action of its own,
-        action k leading to the k-th next state in order, of those seen or in the graph.  False: an error, since the
-        action of a move cannot be known
-    unseen : what becomes of a state without any move that is not terminal: "terminal" (the default: nothing is known
-        of what follows, so a trajectory ends there), "self" (action 0 stays there), or "error" if it can be entered
+    deterministic : matters where no actions are recorded.  True (the default): each transition is an action of its
+        own, action k leading to the k-th next state in order, of those seen or in the graph.  False: an error, since
+        the action of a transition cannot be known
+    unseen : treatment of a state without any transition that is not terminal: "terminal" (the default: a trajectory
+        ends there), "self" (action 0 stays there), or "error" if it can be entered
     horizon, terminal, start, state_names, action_names, feature_names : as for an MDP
     """
     least = whole("thin", thin)
@@ -161,7 +161,7 @@ def _evidence(found: CountedMDP, trajectories: Trajectories, unseen: str, least:
 
 
 def _dirichlet(parameters: sp.csr_array, random: np.random.RandomState) -> sp.csr_array:
-    """One draw of every row: gammas, normalised.
+    """Draw every row from its Dirichlet distribution: gammas, normalised.
 
     In logs, by g(a) = g(a + 1) u^{1/a}: for small a most draws are below the smallest float.
     """

@@ -60,7 +60,7 @@ FEW = 2.0  # effective number of trajectories below which importance weights are
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FittedMESSI(Saved):
-    """MESSI on recordings with vectors as states and numbers as actions, where nothing is known of the dynamics.
+    """MESSI on recordings with vector states, discrete actions and unknown dynamics.
 
     Soft value iteration is fitted to the recorded transitions; with lambda0=0 it is maximum entropy IRL.
 
@@ -69,14 +69,13 @@ class FittedMESSI(Saved):
     features : callable
         Function from states (n, k) to their features (n, d).
     regressor : scikit-learn regressor, optional
-        Predicts what follows an action, one fit per action; it sees states in units of their spread. None:
+        Predicts the values after an action, with one fit per action, from states in units of their spread. None:
         ExtraTreesRegressor with 30 trees grown until their leaves are pure.
     similarity : RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed or callable
         Similarity of recordings by their feature counts.
     objective : {"choices", "counts"} or None
-        What is made likely: the choices that the experts made, or their feature counts. "choices" needs a regressor
-        that averages (trees, forests, nearest neighbours) and counts="model". None: "choices" with these, else
-        "counts".
+        The likelihood of the experts' choices, or matching of their feature counts. "choices" needs a regressor that
+        averages (trees, forests, nearest neighbours) and counts="model". None: "choices" with these, else "counts".
     lambda0 : float
         λ0, the strength of the penalty.
     theta_max : float
@@ -90,11 +89,11 @@ class FittedMESSI(Saved):
     classifier : scikit-learn classifier, optional
         Predicts the recorded actions, for counts="importance". None: ExtraTreesClassifier with 10 samples per leaf.
     max_iter : int
-        Iterations at most.
+        Maximum number of iterations.
     tol : float
-        How far a weight may be from its optimum, relative to its size or its unit.
+        Tolerance of each weight, relative to its size or its unit.
     max_backups, backup_tol : int, float
-        Backups at most, and the change at which they end, where the regressor does not average.
+        Maximum number of backups, and the change at which they end, where the regressor does not average.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         The randomness of the default regressor and classifier.
     callback : callable, optional
@@ -105,11 +104,11 @@ class FittedMESSI(Saved):
     theta_ : array (d,)
         One weight per feature.
     objective_ : float
-        The objective J at `theta_`; of choices it need not be concave.
+        The objective J at `theta_`; that of choices need not be concave.
     feature_counts_, expert_counts_ : arrays (d,)
         Expected feature counts of the policy, and those of the experts.
     converged_, termination_ : bool, str
-        Whether no weight would move by more than `tol`, and why the search ended.
+        Whether every weight is within `tol` of its optimum, and why the search ended.
     n_iter_, gradient_norm_ : int, float
         Iterations done, and the largest entry of the projected gradient.
     history_ : record array
@@ -119,7 +118,7 @@ class FittedMESSI(Saved):
     n_features_in_, n_actions_ : int
         Coordinates of a state, and actions.
     effective_sample_size_ : float or None
-        With counts="importance", how many recordings the weights amount to; else None.
+        With counts="importance", the effective number of recordings; else None.
     model_ : AveragerModel or RefittedModel
         The fitted dynamics: for a regressor that averages, or for any other.
     mdp_ : MDP
@@ -132,7 +131,7 @@ class FittedMESSI(Saved):
 
     Examples
     --------
-    Walks on a line from 0 to 1; the experts go right.
+    Trajectories on a line from 0 to 1; the experts go right.
 
     >>> import numpy as np
     >>> from messirl.dynamics import FittedMESSI
@@ -176,7 +175,7 @@ class FittedMESSI(Saved):
     # -- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, expert: Iterable[Any], unlabelled: Iterable[Any] | None = None) -> Self:
-        """Fit to recordings (`observations` (T + 1, k), `actions` (T,), `terminated`); both sets teach the dynamics."""
+        """Fit to recordings (`observations` (T + 1, k), `actions` (T,), `terminated`); both sets give the dynamics."""
         self._check_arguments()
         samples = read_samples(expert, unlabelled, self.n_actions)
         table = feature_table(self.features, samples.points)
@@ -200,8 +199,8 @@ class FittedMESSI(Saved):
                 objective = Objective(self.mdp_, Planner(self.mdp_, "causal", samples.start), target, quadratic)
         elif likelihood == "choices":
             raise ValueError(
-                f"objective='choices' with regressor={regressor!r}: it needs one that averages, such as a forest or "
-                "nearest neighbours; or use objective='counts'"
+                f"objective='choices' needs a regressor that averages, not {regressor!r}: use a forest or nearest "
+                "neighbours, or objective='counts'"
             )
         else:
             self.model_ = RefittedModel(regressor, samples, table, self.discount, self.max_backups, self.backup_tol)
@@ -245,12 +244,12 @@ class FittedMESSI(Saved):
         if self.objective not in (None, *OBJECTIVES):
             raise ValueError(f"objective={self.objective!r}: choose 'choices' or 'counts'")
         if self.objective == "choices" and self.counts == "importance":
-            raise ValueError("objective='choices' looks at no counts: leave counts='importance' out")
+            raise ValueError("objective='choices' does not use counts: leave counts='importance' out")
         number("theta_max", self.theta_max, above=0.0)
         for name in ("lambda0", "tol", "backup_tol"):
             number(name, getattr(self, name), least=0.0)
         if number("discount", self.discount, above=0.0) >= 1.0:
-            raise ValueError(f"discount={self.discount}: with recordings it must lie below 1")
+            raise ValueError(f"discount={self.discount}: must be below 1 with recordings")
         whole("max_iter", self.max_iter)
         whole("max_backups", self.max_backups)
         if self.n_actions is not None:
@@ -261,7 +260,7 @@ class FittedMESSI(Saved):
                 raise TypeError(f"{name}={value!r}: it must be a scikit-learn estimator with fit and {method}")
 
     def _counts(self, samples: Samples, table: Floats) -> tuple[Floats, Floats, Floats | None]:
-        """f*, the counts of the recordings that are needed, and the matrix of the penalty, λ M."""
+        """Return f*, the counts of the recordings that are needed, and the matrix of the penalty, λ M."""
         everyone = self.lambda0 > 0 or self.counts == "importance"
         which = slice(None) if everyone else slice(samples.n_expert)
         counts = sample_counts(samples, table, float(self.discount), which)
@@ -280,7 +279,7 @@ class FittedMESSI(Saved):
             before = self.model_.capped
             self.sample_values_, _ = self.model_.values(reward)
             if self.model_.capped > before:
-                converged, reason = False, f"backups did not settle within max_backups={self.max_backups}"
+                converged, reason = False, f"backups did not converge within max_backups={self.max_backups}"
         self.converged_, self.termination_ = converged, reason
         if not converged:
             warnings.warn(
@@ -293,8 +292,9 @@ class FittedMESSI(Saved):
             self.effective_sample_size_ = objective.effective_sample_size(self.theta_)
             if self.effective_sample_size_ < FEW:
                 warnings.warn(
-                    f"the importance weights rest on {self.effective_sample_size_:.2f} of {len(objective.counts)} "
-                    "recordings: theta says little; use counts='model', or more and shorter recordings",
+                    f"the effective sample size of the importance weights is {self.effective_sample_size_:.2f} of "
+                    f"{len(objective.counts)} recordings, so theta is unreliable: use counts='model', or more and "
+                    "shorter recordings",
                     UserWarning,
                     stacklevel=3,
                 )
@@ -302,7 +302,7 @@ class FittedMESSI(Saved):
     # -- using --------------------------------------------------------------------------------------------------
 
     def _ahead(self, states: npt.ArrayLike) -> Floats:
-        """γ Ê_a[V(s')](s), (n, A): the part of Q that depends on the action."""
+        """Return γ Ê_a[V(s')](s), (n, A): the part of Q that depends on the action."""
         self._fitted()
         points = as_points(states, "states", self.n_features_in_)
         if isinstance(self.model_, RefittedModel):
@@ -311,38 +311,38 @@ class FittedMESSI(Saved):
         return np.asarray(self.discount * np.stack(ahead, axis=1))
 
     def predict_proba(self, states: npt.ArrayLike) -> Floats:
-        """π(a|s) = exp(Q_a(s) − V(s)) at any states (n, k), recorded or not: (n, A)."""
+        """Return π(a|s) = exp(Q_a(s) − V(s)) at any states (n, k), recorded or not: (n, A)."""
         ahead = self._ahead(states)
         return np.asarray(np.exp(ahead - logsumexp(ahead, axis=1, keepdims=True)))
 
     def policy(self, states: npt.ArrayLike) -> Floats:
-        """The same as `predict_proba`, to go with `values` and `reward`."""
+        """Return the same as `predict_proba`, to go with `values` and `reward`."""
         return self.predict_proba(states)
 
     def values(self, states: npt.ArrayLike) -> Floats:
-        """V(s) = log Σ_a exp Q_a(s) at any states (n, k) that are not terminal: (n,)."""
+        """Return V(s) = log Σ_a exp Q_a(s) at any states (n, k) that are not terminal: (n,)."""
         return np.asarray(self.reward(states) + logsumexp(self._ahead(states), axis=1))
 
     def reward(self, states: npt.ArrayLike) -> Floats:
-        """r_θ(s) = θᵀf(s) at any states (n, k): (n,)."""
+        """Return r_θ(s) = θᵀf(s) at any states (n, k): (n,)."""
         self._fitted()
         points = as_points(states, "states", self.n_features_in_)
         return np.asarray(feature_table(self.features, points, self.theta_.size) @ self.theta_)
 
     def act(self, state: npt.ArrayLike, random_state: Any = None) -> int:
-        """An action drawn from π(·|state), for one state (k,)."""
+        """Draw an action from π(·|state), for one state (k,)."""
         chances = self.predict_proba(np.asarray(state)[None])[0]
         return int(random_source(random_state).choice(chances.size, p=chances))
 
     def score(self, recordings: Iterable[Any]) -> float:
-        """Mean log-probability per step, Σ log π(a|s) / Σ T, pooled over the recordings."""
+        """Return the mean log-probability per step, Σ log π(a|s) / Σ T, pooled over the recordings."""
         logs, steps = self._log_likelihood(recordings)
         if steps.sum() == 0:
-            raise ValueError("these recordings make no step: there is nothing to score")
+            raise ValueError("the recordings have no step to score: give at least one with a step")
         return float(logs.sum() / steps.sum())
 
     def _log_likelihood(self, recordings: Iterable[Any]) -> tuple[Floats, Ints]:
-        """Σ_t log π(a_t|s_t) and the steps T of every recording, (n,) each."""
+        """Return Σ_t log π(a_t|s_t) and the steps T of every recording, (n,) each."""
         found = checked_recordings(recordings, "recordings")
         actions = np.concatenate([taken for _, taken, _ in found])
         steps = np.array([taken.size for _, taken, _ in found])
@@ -358,7 +358,7 @@ class FittedMESSI(Saved):
     # -- saving -------------------------------------------------------------------------------------------------
 
     def _parts(self) -> dict[str, Any]:
-        """What the policy needs: the samples and, if there are trees, their nodes."""
+        """Return the arrays that define the policy: the samples and, if there are trees, their nodes."""
         settings = {} if self.regressor is None else self.regressor.get_params(deep=False)
         if not isinstance(self.model_, AveragerModel) or any(map(callable, settings.values())):
             raise ValueError(

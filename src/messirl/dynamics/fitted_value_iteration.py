@@ -9,7 +9,7 @@ the same regressors, one output per feature,
 
 which is the exact gradient of Σ start V where predictions are linear in the targets, and an approximation elsewhere.
 Convergence is not guaranteed: it is checked, and the number of backups is limited. Trees and nearest neighbours are
-better used through `averagers`.
+better used as averagers (averagers.py).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from messirl._types import Floats
 from messirl.dynamics.transition_dataset import Samples, Scale
 from messirl.objective import Evaluation
 
-RUNAWAY = 10.0  # times the largest value that is possible, beyond which backups are called divergent
+RUNAWAY = 10.0  # times the largest possible value: beyond it, backups diverge
 
 
 class RefittedModel:
-    """Values and expected counts at a reward, by backups with a regressor; each begins where the last one ended."""
+    """Values and expected counts at a reward, by backups with a regressor, warm-started from the last ones."""
 
     def __init__(
         self, regressor: Any, samples: Samples, table: Floats, discount: float, max_backups: int, tol: float
@@ -49,7 +49,7 @@ class RefittedModel:
         self.capped = 0  # iterations that ended because of max_backups, not because of their tolerance
 
     def ahead(self, targets: Floats, at: Floats | None = None) -> Floats:
-        """Ê_a of targets (N,) or (N, d), at scaled states `at` or at the samples, (A, n) or (A, n, d)."""
+        """Return Ê_a of targets (N,) or (N, d), at scaled states `at` or at the samples, (A, n) or (A, n, d)."""
         base = self._one if targets.ndim == 1 else self._many
         at = self._points if at is None else at
         out = []
@@ -65,7 +65,7 @@ class RefittedModel:
         return np.stack(out)
 
     def values(self, reward: Floats) -> tuple[Floats, Floats]:
-        """V (N,) and the policy (N, A)."""
+        """Return V (N,) and the policy (N, A)."""
 
         def backup(values: Floats) -> Floats:
             return np.where(self._terminal, reward, logsumexp(reward + self._discount * self.ahead(values), axis=0))
@@ -76,7 +76,7 @@ class RefittedModel:
         return self._values, np.exp(q - logsumexp(q, axis=0)).T
 
     def expected_counts(self, policy: Floats) -> Floats:
-        """f_θ, (d,)."""
+        """Return f_θ, (d,)."""
         ends = self._terminal[:, None]
 
         def backup(counts: Floats) -> Floats:
@@ -87,12 +87,12 @@ class RefittedModel:
         return np.asarray(self.start @ self._counts)
 
     def q(self, points: Floats, reward: Floats) -> Floats:
-        """Q at any states, not terminal, (n, A), from the last values."""
+        """Return Q at any states that are not terminal, (n, A), from the last values."""
         ahead = self.ahead(self._values, self._scale(points))
         return np.asarray((reward + self._discount * ahead).T)
 
     def _iterate(self, backup: Callable[[Floats], Floats], at: Floats, largest: float) -> Floats:
-        """The fixed point of `backup`, whose one-step gain is at most `largest`."""
+        """Return the fixed point of `backup`, whose one-step gain is at most `largest`."""
         possible = max(largest, 1.0) / (1.0 - self._discount)
         limit = RUNAWAY * possible + float(np.abs(at).max())
         for _ in range(self._max_backups):
@@ -118,7 +118,7 @@ class RefittedObjective:
         self.model, self.target, self.quadratic = model, target, quadratic
 
     def __call__(self, theta: Floats) -> Evaluation:
-        """J and its gradient at θ."""
+        """Return J and its gradient at θ."""
         values, policy = self.model.values(self.model.table @ theta)
         counts = self.model.expected_counts(policy)
         value = float(theta @ self.target) - float(self.model.start @ values)
@@ -126,7 +126,7 @@ class RefittedObjective:
 
 
 def penalised(theta: Floats, value: float, target: Floats, counts: Floats, quadratic: Floats | None) -> Evaluation:
-    """L and its gradient f* − f_θ, minus the quadratic penalty and its gradient."""
+    """Return L and its gradient f* − f_θ, minus the quadratic penalty and its gradient."""
     if quadratic is None:
         return Evaluation(value, target - counts, counts, None)
     pull = quadratic @ theta

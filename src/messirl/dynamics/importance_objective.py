@@ -1,10 +1,10 @@
-"""Expected counts from the recorded trajectories themselves, re-weighted: no dynamics while θ is learned.
+"""Expected counts from the recorded trajectories by importance weighting, without dynamics.
 
     w_ζ ∝ exp(θᵀf_ζ) / Π_t b(a_t|s_t),     f_θ = Σ_ζ w_ζ f_ζ,     Σ_ζ w_ζ = 1
 
 with b the behaviour policy, estimated by a classifier; the dynamics cancel, as behaviour and model share them. f* − f_θ
 is the exact gradient of L(θ) = θᵀf* − log Σ_ζ exp(θᵀf_ζ) / Π b (relative entropy IRL; Boularias, Kober & Peters 2011).
-For long trajectories a few weights dominate; the effective sample size 1/Σ w² says how many count.
+For long trajectories a few weights dominate, which the effective sample size 1/Σ w² shows.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ class ImportanceObjective:
         self.counts, self.log_behaviour, self.target, self.quadratic = counts, log_behaviour, target, quadratic
 
     def __call__(self, theta: Floats) -> Evaluation:
-        """J and its gradient at θ."""
+        """Return J and its gradient at θ."""
         score = self.counts @ theta - self.log_behaviour
         log_z = float(logsumexp(score))
         expected = np.exp(score - log_z) @ self.counts
         return penalised(theta, float(theta @ self.target) - log_z, self.target, expected, self.quadratic)
 
     def effective_sample_size(self, theta: Floats) -> float:
-        """1/Σ w², between 1 and the number of trajectories."""
+        """Return 1/Σ w², between 1 and the number of trajectories."""
         score = self.counts @ theta - self.log_behaviour
         return float(np.exp(2.0 * logsumexp(score) - logsumexp(2.0 * score)))
 
 
 def log_behaviour(classifier: Any, samples: Samples) -> Floats:
-    """Σ_t log b(a_t|s_t) of every trajectory, (n,), with b fitted to all steps."""
+    """Return Σ_t log b(a_t|s_t) of every trajectory, (n,), with b fitted to all steps."""
     trajectories = samples.trajectories
     actions = trajectories.actions
     assert actions is not None
@@ -51,8 +51,8 @@ def log_behaviour(classifier: Any, samples: Samples) -> Floats:
     taken = np.asarray(fitted.predict_proba(points))[np.arange(actions.size), actions]
     if not (taken > 0).all():
         raise ValueError(
-            f"the classifier gives step {int(np.argmin(taken > 0))} of all probability 0, though it was taken: use one "
-            "that is less sure, such as a forest with larger leaves"
+            f"the classifier gives probability 0 to the action recorded at step {int(np.argmin(taken > 0))} of all: "
+            "use one that is less certain, such as a forest with larger leaves"
         )
     trajectory = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
     return np.bincount(trajectory, np.log(taken), minlength=len(trajectories)).astype(np.float64)

@@ -1,4 +1,4 @@
-"""What uncertain dynamics do to a fit: refits on draws of p, and intervals over them."""
+"""Uncertainty of a fit that comes from estimated dynamics: refits on draws of p, and intervals over them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from messirl.parallel import run
 
 @dataclass(frozen=True)
 class Spread:
-    """Fits on n draws of the dynamics, and how far they differ.
+    """Fits on n draws of the dynamics, with means, standard deviations and intervals.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Spread:
         return np.asarray(self.theta.std(axis=0, ddof=1))
 
     def theta_interval(self, level: float = 0.9) -> Floats:
-        """Lower and upper ends of each weight, (2, d)."""
+        """Return the lower and upper ends of each weight's interval, (2, d)."""
         return _interval(self.theta, level)
 
     @property
@@ -57,7 +57,7 @@ class Spread:
         return np.asarray(self._policies().std(axis=0, ddof=1))
 
     def policy_interval(self, level: float = 0.9) -> Floats:
-        """Lower and upper ends of each probability, (2, S, A) or (2, H − 1, S, A)."""
+        """Return the lower and upper ends of each probability's interval, (2, S, A) or (2, H − 1, S, A)."""
         return _interval(self._policies(), level)
 
     def _policies(self) -> Floats:
@@ -75,9 +75,9 @@ def spread(
     random_state: Any = None,
     executor: Any = None,
 ) -> Spread:
-    """How far θ and the policy move when the dynamics are drawn from their posterior: one refit per draw.
+    """Refit on draws of the dynamics from their posterior, one refit per draw.
 
-    The trajectories stay as they are, so this is the uncertainty that comes from p alone.
+    The trajectories stay the same, so the spread is the uncertainty that comes from p alone.
     """
     if n == 1:
         raise ValueError("n=1: a spread needs at least 2 draws")

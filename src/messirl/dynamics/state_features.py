@@ -1,9 +1,9 @@
-"""Features of states that are vectors, for `FittedMESSI`, where the user has none of their own.
+"""Default features of vector states for `FittedMESSI`.
 
     Squares      f(s) = (1, z, z²),                   z = (s − mean) / spread
     RadialGrid   f(s) = (1, exp(−½‖(s − c_i)/w‖²)),   c_i a grid of n centres per coordinate, w their distance
 
-Both hold a constant: its weight is the reward of every step, by which a policy may prefer short episodes to long ones.
+Both contain a constant: its weight is the reward of every step, by which a policy may prefer short episodes.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ class Squares(Scale):
 
     @classmethod
     def fit(cls, points: npt.ArrayLike) -> Self:
-        """Centre and unit of the points (n, k); a coordinate that never changes keeps its own unit."""
+        """Estimate centre and unit from points (n, k); a coordinate that never changes keeps its own unit."""
         return cls.of(as_points(points, "points"))
 
     @property
     def names(self) -> list[str]:
-        """What each feature is called."""
+        """Names of the features."""
         k = range(self.centre.size)
         return ["constant", *(f"o_{j}" for j in k), *(f"o_{j} squared" for j in k)]
 
     @property
     def aims(self) -> list[str]:
-        """What a large value of each feature means, in words."""
+        """Descriptions of a large value of each feature."""
         k = range(self.centre.size)
         return ["every step", *(f"a high o_{j}" for j in k), *(f"o_{j} far from its mean" for j in k)]
 
     def __call__(self, points: Floats) -> Floats:
-        """Features (n, 1 + 2k) of points (n, k)."""
+        """Return features (n, 1 + 2k) of points (n, k)."""
         z = super().__call__(np.asarray(points, dtype=np.float64))
         return np.column_stack([np.ones(len(z)), z, z**2])
 
 
 @dataclass(frozen=True, eq=False)
 class RadialGrid:
-    """1, and a bump at each point of a grid of n centres per coordinate: d = 1 + n^k."""
+    """1, and a Gaussian at each point of a grid of n centres per coordinate: d = 1 + n^k."""
 
     low: Floats
     high: Floats
@@ -56,7 +56,7 @@ class RadialGrid:
 
     @classmethod
     def fit(cls, points: npt.ArrayLike, n: int) -> Self:
-        """A grid that covers the range of the points (m, k)."""
+        """Return a grid that covers the range of the points (m, k)."""
         found = as_points(points, "points")
         low, high = found.min(axis=0), found.max(axis=0)
         if isinstance(n, bool) or n < 2 or float(n) ** low.size > MAX_CENTRES:
@@ -64,27 +64,27 @@ class RadialGrid:
             raise ValueError(f"a grid of {n} centres in {low.size} coordinates: give 2 … {most} centres per coordinate")
         if (low == high).any():
             j = int(np.argmax(low == high))
-            raise ValueError(f"coordinate {j} is {low[j]:g} in every state: drop it, a grid cannot divide it")
+            raise ValueError(f"coordinate {j} is {low[j]:g} in every state, and a grid cannot divide it: drop it")
         return cls(low, high, int(n))
 
     @property
     def centres(self) -> Floats:
-        """The centres, (n^k, k), the last coordinate counting fastest."""
+        """The centres, (n^k, k), with the last coordinate varying fastest."""
         axes = [np.linspace(a, b, self.n) for a, b in zip(self.low, self.high, strict=True)]
         return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
 
     @property
     def names(self) -> list[str]:
-        """What each feature is called: where its centre is."""
+        """Names of the features, given by their centres."""
         return ["constant", *("at " + ", ".join(f"{x:.3g}" for x in centre) for centre in self.centres)]
 
     @property
     def aims(self) -> list[str]:
-        """What a large value of each feature means, in words."""
+        """Descriptions of a large value of each feature."""
         return ["every step", *(f"being near ({name.removeprefix('at ')})" for name in self.names[1:])]
 
     def __call__(self, points: Floats) -> Floats:
-        """Features of points (n, k): a constant, and how close each centre is."""
+        """Return features of points (n, k): a constant, and the closeness of each centre."""
         unit = (self.high - self.low) / (self.n - 1)
         z = np.asarray(points, dtype=np.float64) / unit
         bumps = np.exp(-0.5 * ((z[:, None, :] - self.centres / unit) ** 2).sum(axis=2))

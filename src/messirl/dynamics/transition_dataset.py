@@ -1,4 +1,4 @@
-"""Recorded episodes as a table of distinct states: what a fit to continuous states works on.
+"""Recorded episodes as a table of distinct states, for fits to continuous states.
 
     ζ = (s_0, a_0, s_1, …, s_T),   s_t ∈ R^k,   a_t ∈ {0, …, A − 1}
 
@@ -48,10 +48,10 @@ class Samples:
         return np.bincount(first, minlength=len(self.points)) / self.n_expert
 
     def check(self) -> None:
-        """ValueError unless its parts fit together: for samples from a file."""
+        """Raise a ValueError unless the parts, read from a file, fit together."""
         n, each = len(self.points), self.trajectories
         if self.points.dtype.kind != "f" or not np.isfinite(self.points).all() or each.actions is None:
-            raise ValueError("its samples are no points with actions")
+            raise ValueError("its samples are not points with actions")
         if self.terminal.shape != (n,) or self.terminal.dtype != np.bool_:
             raise ValueError("its samples do not say which states end")
         within("samples_states", each.states, 0, n - 1)
@@ -60,7 +60,7 @@ class Samples:
             raise ValueError(f"{self.n_expert} of its {len(each)} samples are experts'")
 
     def moves(self) -> Iterator[tuple[Ints, Ints]]:
-        """For each action the states it was taken in and the states it led to."""
+        """Yield, for each action, the states it was taken in and the states it led to."""
         left = np.flatnonzero(self.trajectories.leaves)
         actions = self.trajectories.actions
         assert actions is not None
@@ -71,24 +71,24 @@ class Samples:
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """States in units of their spread: distances then treat all coordinates alike."""
+    """Standardisation of states, so that distances treat all coordinates alike."""
 
     centre: Floats
     unit: Floats
 
     @classmethod
     def of(cls, points: Floats) -> Self:
-        """Centre and spread of points (n, k); a coordinate that never changes has the unit 1."""
+        """Estimate centre and spread from points (n, k); a coordinate that never changes has the unit 1."""
         spread = deviations(points)
         return cls(points.mean(axis=0), np.where(spread > 0, spread, 1.0))
 
     def __call__(self, points: Floats) -> Floats:
-        """Points (n, k) in these units."""
+        """Return points (n, k) in these units."""
         return np.asarray((points - self.centre) / self.unit)
 
 
 def read_samples(expert: Iterable[Any], unlabelled: Iterable[Any] | None, n_actions: int | None) -> Samples:
-    """The samples of both sets, checked: at least two actions, and every action taken somewhere."""
+    """Return the samples of both sets, checked: at least two actions, and every action taken somewhere."""
     recordings = checked_recordings(expert, "expert")
     n_expert = len(recordings)
     if unlabelled is not None:
@@ -118,9 +118,9 @@ def read_samples(expert: Iterable[Any], unlabelled: Iterable[Any] | None, n_acti
 
 
 def checked_recordings(recordings: Iterable[Any], name: str) -> list[tuple[Floats, Ints, bool]]:
-    """(observations (T + 1, k), actions (T,), terminated) of every recording, checked."""
+    """Return (observations (T + 1, k), actions (T,), terminated) of every recording, checked."""
     if hasattr(recordings, "observations"):
-        raise TypeError(f"{name} must be a list of recordings, not one of them")
+        raise TypeError(f"{name} must be a list of recordings, not a single one")
     found = [_one(item, f"{name}: recording {i}") for i, item in enumerate(recordings)]
     if not found:
         raise ValueError(f"{name} is empty: at least one recording is needed")
@@ -147,7 +147,7 @@ def _one(item: Any, where: str) -> tuple[Floats, Ints, bool]:
 
 
 def as_points(values: Any, where: str, k: int | None = None) -> Floats:
-    """States as floats (n, k), finite, at least one; (n,) is (n, 1)."""
+    """Return states as floats (n, k), finite, at least one; (n,) becomes (n, 1)."""
     raw = np.asarray(values)
     if raw.dtype.kind not in "fiub":
         raise TypeError(f"{where}: states must be numbers, not {raw.dtype}")
@@ -167,16 +167,16 @@ def _check_actions(actions: Ints, n_actions: int) -> None:
         raise ValueError(f"action {wrong} is not one of 0 … {n_actions - 1}: number them from 0, or raise n_actions")
     times = np.bincount(actions, minlength=n_actions)
     if n_actions == 1:
-        raise ValueError("all recordings take the same action, 0: where nothing is chosen, no reward can be learned")
+        raise ValueError("all recordings take the same action, 0: a reward cannot be learned without choices")
     if (times == 0).any():
         raise ValueError(
-            f"action {int(np.argmin(times))} is never taken in any recording, so nothing is known of where it leads: "
+            f"action {int(np.argmin(times))} is never taken in any recording, so its effect is unknown: "
             "record it, or number the actions without it"
         )
 
 
 def feature_table(features: FeatureMap, points: Floats, d: int | None = None) -> Floats:
-    """f(s) of every point, (n, d), finite."""
+    """Return f(s) of every point, (n, d), finite."""
     raw = np.asarray(features(points))
     shape = f"({len(points)}, {'d' if d is None else d})"
     if raw.dtype.kind not in "fiub":
@@ -188,14 +188,14 @@ def feature_table(features: FeatureMap, points: Floats, d: int | None = None) ->
     table = raw.astype(np.float64)
     if not np.isfinite(table).all():
         row, column = np.argwhere(~np.isfinite(table))[0]
-        raise ValueError(f"features(states)[{row}, {column}] is not finite, at state {points[row].tolist()}: mend it")
+        raise ValueError(f"features(states)[{row}, {column}] is not finite, at state {points[row].tolist()}: fix it")
     return table
 
 
 def sample_counts(samples: Samples, table: Floats, discount: float, which: slice) -> Floats:
-    """Counts f_ζ = Σ_t γ^t f(s_t) of the trajectories in `which`, (n, d).
+    """Return the counts f_ζ = Σ_t γ^t f(s_t) of the trajectories in `which`, (n, d).
 
-    A recording that did not terminate stands for an endless one: its counts are divided by 1 − γ^T, T its states.
+    A recording that did not terminate is treated as endless: its counts are divided by 1 − γ^T, T its states.
     """
     trajectories = samples.trajectories[which]
     weights = discount**trajectories.step
@@ -207,7 +207,7 @@ def sample_counts(samples: Samples, table: Floats, discount: float, which: slice
         i = int(np.argmax(tail))
         warnings.warn(
             f"recording {i} of all, experts first, is cut after {trajectories.lengths[i]} states, where discount**T is "
-            f"still {tail[i]:.2f}: it is taken to stand for an endless one; record longer ones, or lower the discount",
+            f"still {tail[i]:.2f}, and is treated as endless: record longer ones, or lower the discount",
             UserWarning,
             stacklevel=4,
         )

@@ -1,10 +1,10 @@
-"""Actions that make no difference: what a policy collects after one of them, it collects after the other.
+"""Ties between actions: a policy has the same expected feature counts after either of them.
 
     Q(s, a) = f(s, a) + γ Σ_s' p(s'|s,a) F(s'),      F(s) = Σ_a π(a|s) Q(s, a)
 
-are the expected feature counts of a policy from a state, and from there by an action, (d,) each. A policy that moves
-probability between actions of equal Q has the same F everywhere, by the performance difference f_π' − f_π =
-Σ_s ρ_π'(s) Σ_a π'(a|s) (Q_π(s, a) − F_π(s)), (Kakade and Langford 2002), and so the same feature counts from any start.
+are the expected feature counts of a policy from a state, and after an action there, (d,) each. Moving probability
+between actions of equal Q changes F nowhere, by the performance difference f_π' − f_π =
+Σ_s ρ_π'(s) Σ_a π'(a|s) (Q_π(s, a) − F_π(s)), (Kakade and Langford 2002), and so no feature counts from any start.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from messirl.planning.policy_chain import chain_matrix, collected, factorised, f
 
 
 def shared_evenly(mdp: MDP, policy: Floats, usable: Flags) -> Floats:
-    """The policy whose actions are as likely as those that make no difference to it; its feature counts are the same.
+    """Share probability evenly among tied actions of a policy; its feature counts stay the same.
 
-    usable : (T, S, A) which actions may be taken at each of T steps; T is 1 without a horizon
+    usable : (T, S, A) flags of the actions allowed at each of T steps; T is 1 without a horizon
     """
     steps = policy.reshape(usable.shape)
     out = np.empty(steps.shape)
@@ -39,14 +39,14 @@ def shared_evenly(mdp: MDP, policy: Floats, usable: Flags) -> Floats:
 
 
 def _counts_after(mdp: MDP, steps: Floats) -> Iterator[tuple[int, Floats]]:
-    """Every step, the last first, with Q (S, A, d) of the policies (T, S, A) there."""
+    """Yield every step, backwards, with Q (S, A, d) of the policies (T, S, A) there."""
     features = feature_table(mdp)
 
     def after(ahead: Floats) -> Floats:
         entered = (mdp.transitions @ ahead).reshape(*mdp.allowed.shape, mdp.n_features)
         return np.asarray(features + mdp.discount * entered)
 
-    def here(policy: Floats) -> Floats:  # what a visit collects; nothing is done where it ends, but states count
+    def here(policy: Floats) -> Floats:  # features of a visit; terminal states have no action, but their features count
         return collected(features, policy) if mdp.state_action else np.asarray(features[:, 0])
 
     if mdp.horizon is None:

@@ -1,7 +1,7 @@
-"""Apprenticeship: policies that do as well as the experts, with no reward to show for it.
+"""Apprenticeship learning: policies that do as well as the experts, found without estimating a reward.
 
-Such policies leave actions out altogether, and an expert who takes one of them once would make every score −∞. For
-scores, therefore, the apprentice is allowed a lapse: with a small probability it takes any allowed action.
+Such policies give some actions probability zero, and an expert who takes one of them would make the score −∞. Scores
+therefore assume a lapse: with a small probability the policy takes any allowed action.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from messirl.estimators._policy_base import PolicyEstimator
 from messirl.estimators.uniform import uniform_rows
 from messirl.planning import log_likelihood, visits
 
-LAPSE = 0.01  # how often a policy that leaves actions out is taken to slip, where it is scored
+LAPSE = 0.01  # probability of a uniformly random action when a deterministic policy is scored
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -30,8 +30,8 @@ class Apprentice(PolicyEstimator):
     Parameters
     ----------
     lapse : float
-        Scores are those of a policy that takes any allowed action with this probability, and else follows `policy_`.
-        0: of `policy_` itself, which may never do what was done; that scores −inf.
+        Scores are those of a policy that takes a uniformly random allowed action with this probability, and otherwise
+        follows `policy_`. With 0, a trajectory that `policy_` never takes scores −inf.
 
     Attributes
     ----------
@@ -62,14 +62,14 @@ class Apprentice(PolicyEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Mixture(Apprentice):
-    """A mixture of policies, each the best for some reward.
+    """A mixture of policies, each optimal for some reward.
 
     Attributes
     ----------
     policy_ : array (S, A), or (H − 1, S, A) with a horizon
         The Markov policy whose visits and feature counts are those of the mixture.
     policies_ : array (k, S, A), or (k, H − 1, S, A) with a horizon
-        The policies found, in their order; the first is that of maximum entropy.
+        The policies in the order in which they were found; the first is that of maximum entropy.
     weights_ : array (k,)
         The weight of each in the mixture.
     policy_counts_ : array (k, d)
@@ -91,11 +91,11 @@ class Mixture(Apprentice):
 
 
 def with_lapses(mdp: MDP, policy: Floats, lapse: float) -> Floats:
-    """(1 − lapse) π + lapse · uniform over the allowed actions."""
+    """Return (1 − lapse) π + lapse · uniform over the allowed actions."""
     return np.asarray((1.0 - lapse) * policy + lapse * uniform_rows(mdp))
 
 
 def check_lapse(lapse: float) -> None:
-    """A lapse is a probability."""
+    """Refuse a lapse that is not a probability."""
     if number("lapse", lapse, least=0.0) > 1.0:
         raise ValueError(f"lapse={lapse}: it is a probability, at most 1")

@@ -1,10 +1,10 @@
-"""Policies found one after the other, each the best for some reward, and what a mixture of them does.
+"""Best responses: policies found in sequence, each optimal for some reward, and mixtures of them.
 
-To follow a mixture is to draw one policy by its weight before the first step, and to keep to it. The Markov policy
+A mixture draws one policy by its weight before the first step, and follows it. The Markov policy
 
     π(a|s) = Σ_j λ_j ρ_j(s, a) / Σ_j λ_j ρ_j(s),       ρ_j the discounted visits of policy j
 
-makes the same visits, step by step where there is a horizon, and so has the same feature counts.
+has the same visits, step by step if there is a horizon, and so the same feature counts.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.planning import optimal_values, soft_policy, visits
 
-TIE = 1e-11  # how much less an action may be worth, relative to the largest value, and be as good: rounding
+TIE = 1e-11  # differences in value up to this, relative to the largest value, are ties: rounding
 
 
 class Responses:
     """The policies found so far and their expected feature counts, from one start.
 
-    It begins with the policy of maximum entropy: all courses alike, none of them into a dead end.
+    The first is the policy of maximum entropy, which avoids dead ends.
     """
 
     def __init__(self, mdp: MDP, start: Floats) -> None:
@@ -32,7 +32,7 @@ class Responses:
         self._counts = [visits(mdp, first, start=self.start).counts(mdp)]
 
     def best(self, theta: Floats) -> tuple[Floats, Floats]:
-        """The best policy under the reward of θ (d,), and its counts (d,); a multiple of θ has the same."""
+        """Return the best policy under the reward of θ (d,), and its counts (d,); the scale of θ does not matter."""
         policy = best_policy(self.mdp, self.mdp.reward(theta))
         return policy, visits(self.mdp, policy, start=self.start, steps=self.mdp.state_action).counts(self.mdp)
 
@@ -57,12 +57,12 @@ class Responses:
 
 
 def best_policy(mdp: MDP, reward: Floats) -> Floats:
-    """An optimal policy, (S, A) or (H − 1, S, A), whose actions are shared evenly among those that are equally good.
+    """Return an optimal policy, (S, A) or (H − 1, S, A), uniform over equally good actions.
 
-    Where nothing is better than anything else, as with features that are the same everywhere, it is the uniform one.
+    If all actions are equally good, as with constant features, it is the uniform policy.
     """
     size = float(np.abs(reward).max())
-    reward = reward / size if size > 0.0 else reward  # what counts as a tie has no unit
+    reward = reward / size if size > 0.0 else reward  # ties do not depend on the unit
     values = optimal_values(mdp, reward)
     ahead = values[1:] if mdp.horizon is not None else values[None]
     worth = mdp.discount * (mdp.transitions @ ahead.T).T.reshape(-1, mdp.n_states, mdp.n_actions)
@@ -76,9 +76,9 @@ def best_policy(mdp: MDP, reward: Floats) -> Floats:
 
 
 def mixed_policy(mdp: MDP, policies: Floats, weights: Floats, start: Floats) -> Floats:
-    """The Markov policy that visits what the mixture with these weights (k,) visits.
+    """Return the Markov policy with the same visits as the mixture with these weights (k,).
 
-    Where no policy of the mixture comes to, it takes actions with the weights of the policies that take them.
+    In states that the mixture never visits, it is the weighted mean of the policies.
     """
     used = np.flatnonzero(weights > 0)
     total = sum(weights[j] * occupancy(mdp, policies[j], start) for j in used)
@@ -89,7 +89,7 @@ def mixed_policy(mdp: MDP, policies: Floats, weights: Floats, start: Floats) -> 
 
 
 def occupancy(mdp: MDP, policy: Floats, start: Floats) -> Floats:
-    """Σ_t γ^t P(s_t = s, a_t = a), (S, A); with a horizon P(s_t = s, a_t = a) of every step, (H − 1, S, A)."""
+    """Return Σ_t γ^t P(s_t = s, a_t = a), (S, A); with a horizon P(s_t = s, a_t = a) per step, (H − 1, S, A)."""
     if mdp.horizon is None:
         found = visits(mdp, policy, start=start).steps
         assert found is not None

@@ -1,12 +1,12 @@
-"""The maximum of J where values are finite only for some θ: discount 1 and no horizon.
+"""Maximisation of J where values are finite only for some θ (the feasible set): discount 1 and no horizon.
 
-The edge of that set may give no warning: where the spectral radius of a rarely visited cycle nears 1, J hardly falls
-before it is −∞, and a search that climbs J alone stops there. Such a search is given up, and the central path
+J may hardly fall before the edge of that set: as the spectral radius of a rarely visited cycle nears 1, J stays almost
+level until it is −∞, and a search that climbs J alone stops there. Such a search is abandoned, and the central path
 
     θ(w) = argmax J(θ) − w B(θ),     w → 0
 
-is followed by Newton's method. B (see `Barrier`) is the negative mean log-likelihood of trajectories that start
-everywhere and follow the policy of the first θ, so that θ(∞) is that θ, and every state keeps a finite value.
+is followed by Newton's method. The barrier B (see `Barrier`) is the negative mean log-likelihood of trajectories that
+start in every state and follow the policy of the initial θ. So θ(∞) is that θ, and every state keeps a finite value.
 
 Reference: Boyd and Vandenberghe, Convex Optimization, chapter 11.
 """
@@ -31,15 +31,15 @@ from messirl.optim.newton import seek_by_newton
 from messirl.planning.feasible_theta import feasible_theta
 
 LOG = logging.getLogger(__name__)
-# Evaluations without a finite value, or in all if any had none, after which a search follows the path; the same of a
-# rough search, which begins near the maximum, and of one for which a point of a similar path is known.
+# A search follows the path after so many evaluations without a finite value, or after so many in all if any had none:
+# by default, for a rough search, which starts near the maximum, and where a point of a similar path is known.
 PATIENCE, SHORT, AGAIN = (40, 100), (20, 60), (5, 15)
-FIRST_WEIGHT, LAST_WEIGHT = 100.0, 1e-13  # of the barrier
-SHRINK, GENTLE = 0.1, 0.7  # of its weight, from one point of the path to the next, at first and at most
-LONG = 20  # Newton steps to a point of the path, after which a nearer one is sought
-CLOSE = 3e-3  # decrement, relative to the weight, at which a point of the path is close enough
-REACHED = 0.1  # length of the Newton step after one on J itself, relative to that one, at which the path ends
-KEPT = 0.15  # weight up to which a point of the path is a start for similar objectives
+FIRST_WEIGHT, LAST_WEIGHT = 100.0, 1e-13  # weights of the barrier
+SHRINK, GENTLE = 0.1, 0.7  # factor of the weight from one point of the path to the next: initial and largest
+LONG = 20  # Newton steps towards a point of the path, after which a nearer one is tried
+CLOSE = 3e-3  # Newton decrement, relative to the weight, at which a point of the path is close enough
+REACHED = 0.1  # the path ends where a second Newton step on J is at most so long, relative to the first
+KEPT = 0.15  # largest weight at which a point of the path is a warm start for similar objectives
 
 LIMITED = "the objective rises up to the edge beyond which the model has no finite value: it has no maximum"
 
@@ -62,9 +62,9 @@ def find_maximum(
     inside: PathPoint | None = None,
     **options: Any,
 ) -> Generator[Question, Evaluation, Result]:
-    """Return the maximum of J over the box, from θ; options are those of `seek_maximum`.
+    """Return the maximum of J over the box, from an initial θ; options are those of `seek_maximum`.
 
-    inside : a point of the path to the maximum of a similar objective, at which this path, if it is followed, begins
+    inside : a point of the central path of a similar objective, from which the path, if followed, starts
     """
     bend = options.pop("bend", None)
     if bend is None and objective.curvature_is_cheap:
@@ -84,19 +84,19 @@ def find_maximum(
     )
     found = yield from about(objective, search)
     if path and found.reason == EDGE:
-        LOG.info("a search follows the central path, away from the edge of finite values")
+        LOG.info("following the central path: the search reached the edge beyond which values are not finite")
         centre = _centre(objective, theta, options["bound"])
         found = yield from _follow(objective, centre, found, max_iter, callback, options, inside)
     return found
 
 
 def _centre(objective: Objective, start: Floats, bound: float) -> Floats:
-    """A θ well inside of where values are finite, to begin the path at; failing that, the default start, or `start`.
+    """Return a θ well inside the feasible set, where the path starts; failing that, the default start, or `start`.
 
-    Where a search was begun, or ended, policies may already be all but deterministic, and Newton's steps far too long.
-    So they are at zero, where the default start may be, with a base policy by which trips hardly end.
+    At the start or the end of a search, policies may be all but deterministic, and Newton steps far too long. So they
+    may be at zero, the default start, under a prior policy whose trajectories hardly end.
     """
-    if not isinstance(objective, Objective):  # of several groups
+    if not isinstance(objective, Objective):  # several groups
         return start
     found = feasible_theta(objective.mdp, bound, objective.planner.model.live)
     if found is not None and np.isfinite(objective(found).value):
@@ -116,11 +116,11 @@ def _follow(
     options: dict[str, Any],
     inside: PathPoint | None,
 ) -> Generator[Question, Evaluation, Result]:
-    """Return the maximum by the central path from a start; `before` is the search that was given up."""
+    """Return the maximum by the central path from a start; `before` is the abandoned search."""
     barrier, shrink, done, best, kept = objective.barrier(start), SHRINK, before, before, None
     theta, weight = (start, FIRST_WEIGHT) if inside is None else (inside.theta, inside.weight)
     newton = {name: options[name] for name in ("bound", "unit", "scale")}
-    unseen: list[Result] = []  # searches not in the history of `done`: of J − w B, and failed steps on J
+    unseen: list[Result] = []  # searches missing from the history of `done`: on J − w B, and failed steps on J
     left = max_iter - before.iterations
     while weight >= LAST_WEIGHT and left > 1:
         guarded = objective.behind(barrier, weight)

@@ -1,15 +1,15 @@
-"""Which weights are held by something other than the expert's choices, and what to do about it.
+"""Convergence report: the weights that the experts' choices do not determine, with remedies.
 
-    box            the weight sits on ±theta_max and would go further
-    penalty        the penalty keeps the expected count of its feature away from the expert's: more than half of the
-                   gap that there was at the start is still there
+    box            the weight is at its bound ±theta_max, and the gradient points outwards
+    penalty        the weight is shrunk by the penalty: more than half of the initial gap between expected and expert
+                   counts of its feature remains
     unidentified   a change of the weight, alone or with others, changes the probability of no trajectory
-    undetermined   the trajectories hardly tell: its standard error is more than ten times its size, as where a choice
-                   is always made the same way (separation)
-    unsettled      the search ended before the weight came to rest: the data hardly determine it
+    undetermined   its standard error is more than ten times its size, for example because a choice is always made the
+                   same way (separation)
+    unsettled      the search ended before the weight converged: the data hardly determine it
 
-Box and penalty act in the units of the features. A feature given in millimetres needs a weight a thousand times
-smaller than one in metres, and one given in kilometres may need one that the box does not allow.
+Bound and penalty depend on the units of the features. A feature in millimetres needs a weight a thousand times smaller
+than one in metres, and one in kilometres may need a weight beyond the bound.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from messirl.data.mdp import MDP
 from messirl.optim.box_search import EDGE, NEAR, ROUNDING, UNSETTLED, Result
 from messirl.similarity.approximate_penalty import ApproximationWarning
 
-SHOWN = 6  # most features that a remark names
-UNDETERMINED = 10.0  # standard error of a weight, relative to its size, above which trajectories say little of it
+SHOWN = 6  # largest number of features that a warning names
+UNDETERMINED = 10.0  # standard error of a weight, relative to its size, above which it counts as undetermined
 BOUNDLESS = 1e3  # the same, above which there may be no optimum
-UNSEEN = 1e-11  # curvature over a change as large as the weights, relative to J, that no search can tell from zero
-OPEN = "a change of the weights hardly changes the objective, so that no optimum can be told"
+UNSEEN = 1e-11  # curvature over a change as large as the weights, relative to J, that is numerically zero
+OPEN = "the objective is almost flat along some direction, so that its optimum is not determined"
 EPS = float(np.finfo(np.float64).eps)
-NAMED = 0.1  # share of a direction, relative to its largest, from which on a feature is named
-HELD = 0.5  # share of the gap to the expert's counts above which the penalty holds a weight
+NAMED = 0.1  # smallest part of a direction that is named, relative to its largest part
+HELD = 0.5  # share of the gap to the expert's counts above which a weight counts as shrunk by the penalty
 
 
 class IdentifiabilityWarning(UserWarning):
-    """θ is not determined by the features: some direction of it changes no trajectory's probability."""
+    """θ is not identified: a change of it along some direction changes no trajectory's probability."""
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Ignore the warnings that a fit did not converge, is not identified or inexact, where it is one of many fits."""
+    """Ignore warnings about convergence, identification and approximations, where a fit is one of many."""
     with warnings.catch_warnings():
         for kind in (ConvergenceWarning, IdentifiabilityWarning, ApproximationWarning):
             warnings.simplefilter("ignore", kind)
@@ -54,7 +54,7 @@ def quietly() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Standing:
-    """The numbers of the features whose weights are held, by what holds them (see the top of this file)."""
+    """Convergence report: the feature numbers of each kind (see the top of this file)."""
 
     box: tuple[int, ...] = ()
     penalty: tuple[int, ...] = ()
@@ -64,39 +64,39 @@ class Standing:
 
     @classmethod
     def of(cls, held: Mapping[str, Sequence[int]]) -> Standing:
-        """From the plain lists in a file."""
+        """Make a report from the plain lists in a file."""
         return cls(**{kind: tuple(int(j) for j in which) for kind, which in held.items()})
 
     def names(self, mdp: MDP) -> dict[str, list[str]]:
-        """The features of each kind by name, for files."""
+        """Return the names of the features of each kind, for files."""
         return {kind: [mdp.feature_ids[j] for j in which] for kind, which in vars(self).items()}
 
     def remarks(self, mdp: MDP, theta: Floats) -> Iterator[str]:
-        """Sentences on what box and penalty hold, and what to do; the other kinds are reported in warnings."""
+        """Yield warnings about bound and penalty, with remedies; the other kinds are reported when fitting."""
         unit = feature_spread(mdp)
         if self.box:
             small = min(self.box, key=lambda j: float(unit[j]))
             yield (
-                f"theta_max={np.abs(theta).max():g} holds the weight of {some_features(mdp, self.box)}; it would go "
-                f"further. The values of {mdp.feature_label(small)} spread by {unit[small]:.2g}: give the feature "
-                "in a smaller unit, so that its values are larger, or raise theta_max"
+                f"theta_max={np.abs(theta).max():g}: the weight of {some_features(mdp, self.box)} is at its bound. The "
+                f"values of {mdp.feature_label(small)} have a spread of {unit[small]:.2g}: give the feature in a "
+                "smaller unit, so that its values are larger, or raise theta_max"
             )
         if self.penalty:
             yield (
-                f"the penalty holds the weight of {some_features(mdp, self.penalty)}: the model follows less than half "
-                "of what the experts show there. Weaken the penalty, or give the feature in a smaller unit, so that "
-                "its values are larger"
+                f"the penalty shrinks the weight of {some_features(mdp, self.penalty)}: the fit closes less than half "
+                "of the gap to the experts' feature counts. Weaken the penalty, or give the feature in a smaller unit, "
+                "so that its values are larger"
             )
 
 
 def some_features(mdp: MDP, which: Sequence[int]) -> str:
-    """The names of the first few features, and how many more there are."""
+    """Return the names of the first few features, and the number of further ones."""
     names = ", ".join(mdp.feature_label(j) for j in which[:SHOWN])
     return names + (f" and {len(which) - SHOWN} more" if len(which) > SHOWN else "")
 
 
 def numbers_of(flags: Flags) -> tuple[int, ...]:
-    """Which entries are true."""
+    """Return the indices of the true entries."""
     return tuple(np.flatnonzero(flags).tolist())
 
 
@@ -106,25 +106,25 @@ def held_by_box(theta: Floats, bound: float) -> tuple[int, ...]:
 
 
 def held_by_penalty(pull: Floats, gap: Floats, unit: Floats) -> tuple[int, ...]:
-    """Features for which the penalty's pull (d,) leaves more than half of the first gap (d,) to the expert's counts."""
+    """Return the features whose penalty gradient (d,) exceeds half of the initial gap (d,) to the expert's counts."""
     return numbers_of((np.abs(gap) > 1e-6 * unit) & (np.abs(pull) > HELD * np.abs(gap)))
 
 
 def widest_direction(
     information: Floats, theta: Floats, unit: Floats, bound: float, blind: Floats
 ) -> tuple[Floats, float]:
-    """The change of θ (d,) by one standard error that is largest relative to the weights, and how large it is.
+    """Return the change of θ (d,) by one standard error that is largest relative to the weights, and its length.
 
-    information : (d, d) the curvature of the log-likelihood and of all that is subtracted from it, at θ
+    information : (d, d) the negative Hessian of the penalised log-likelihood at θ
     unit : (d,) the spread of each feature; the size of a weight is max(|θ_j|, 1/unit_j)
-    blind : (m, d) directions that change nothing, which are left out, as are weights at the bound
+    blind : (m, d) unidentified directions, which are excluded, as are weights at their bound
     """
     size, held = np.maximum(np.abs(theta), 1.0 / unit), np.abs(theta) >= bound * (1.0 - 1e-9)
     own, d = np.diag(information), theta.size
     scale = np.where(own * size**2 > EPS, 1.0 / np.sqrt(np.maximum(own, 1e-300)), size)  # about one standard error
     left_out = np.concatenate([blind / scale, np.eye(d)[held]])
     basis = null_space(left_out / np.linalg.norm(left_out, axis=1, keepdims=True)) if len(left_out) else np.eye(d)
-    with np.errstate(over="ignore"):  # far out, what rounding leaves of a curvature may be anything
+    with np.errstate(over="ignore"):  # rounding may dominate a tiny curvature
         scaled = np.clip(scale[:, None] * information * scale, -1.0, 1.0)  # no more than on the diagonal
     values, vectors = np.linalg.eigh(basis.T @ scaled @ basis)
     changes = scale[:, None] * (basis @ vectors) / np.sqrt(np.maximum(values, EPS))
@@ -136,13 +136,13 @@ def widest_direction(
 
 
 def largest_parts(change: Floats) -> Flags:
-    """Which parts (d,) of a change of θ, in units of the features, are large enough to be named."""
+    """Flag the parts (d,) of a change of θ, in units of the features, that are large enough to be named."""
     size = np.abs(change)
     return np.asarray(size > NAMED * size.max(initial=0.0))
 
 
 def direction(mdp: MDP, change: Floats) -> str:
-    """A direction of θ in words, such as "1.2 × 'tolls' − 0.8 × 'time'"."""
+    """Format a direction of θ, such as "1.2 × 'tolls' − 0.8 × 'time'"."""
     parts = change * feature_spread(mdp)
     named = np.flatnonzero(largest_parts(parts))
     shown = named[np.argsort(-np.abs(parts[named]), kind="stable")][:SHOWN].tolist()
@@ -151,19 +151,19 @@ def direction(mdp: MDP, change: Floats) -> str:
 
 
 def not_converged(result: Result, standing: Standing, mdp: MDP, tol: float) -> str:
-    """Why the search ended before it converged, which weights had not settled, and what to do."""
+    """Describe why the search did not converge, the weights concerned, and remedies."""
     worst = int(np.argmax(result.move))
     said = (
-        f"did not converge: {result.reason}. With a projected gradient of {result.gradient_norm:.2g} the weight of "
-        f"{mdp.feature_label(worst)} would still move by {result.move[worst]:.2g} of its size or its unit, where tol "
-        f"asks for {tol:.2g}"
+        f"did not converge: {result.reason}. With a projected gradient of {result.gradient_norm:.2g}, the weight of "
+        f"{mdp.feature_label(worst)} is still {result.move[worst]:.2g} from its optimum, relative to its size or unit; "
+        f"tol={tol:.2g}"
     )
     loose = standing.unsettled
     if not loose:
         return said
     if result.reason == ROUNDING and result.move[worst] <= NEAR:  # rounding is the limit, not the data
-        return f"{said}. The values allow no more: take a tol above that, or a smaller discount where it is near 1"
-    said = f"{said}. Not settled: {some_features(mdp, loose)}"
+        return f"{said}. Rounding allows no more: use a larger tol or, if the discount is near 1, a smaller discount"
+    said = f"{said}. Not converged: {some_features(mdp, loose)}"
     if result.reason not in (EDGE, UNSETTLED, ROUNDING):
-        return f"{said}: allow more iterations, or add a penalty if they run on for ever"
-    return f"{said}. Hardly anything in the data holds them: add a penalty, or trajectories that say more about them"
+        return f"{said}: raise max_iter, or add a penalty if that does not help"
+    return f"{said}. The data hardly determine them: add a penalty, or trajectories in which these features vary more"

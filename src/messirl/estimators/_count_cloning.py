@@ -1,6 +1,6 @@
-"""Policies learned from what was done where, without a reward: what cloning and its kin have in common.
+"""Policies learned from state-action counts, without a reward: the base of behaviour cloning and its variants.
 
-They have one policy for all trajectories, so that goals, towards each of which there would be another, are refused.
+They fit one policy to all trajectories, so that goals, which need one policy each, are refused.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from messirl.objective import check_start
 
 
 class CountedPolicy(PolicyEstimator):
-    """A policy found from state-action counts; the array is what is saved."""
+    """A policy estimated from state-action counts, saved as an array."""
 
     _arrays: ClassVar[tuple[str, ...]] = ("policy_", "start_")
     _facts: ClassVar[tuple[str, ...]] = ("converged_",)
 
     def _read(self, mdp: MDP, expert: Trajectories, unlabelled: Any, *, needs_unlabelled: bool) -> Any:
-        """The unlabelled trajectories, in memory or in files; both sets are checked, and what cannot be is refused."""
+        """Check both sets, and return the unlabelled trajectories, in memory or in files."""
         name, unlabelled = type(self).__name__, streamed_or_not(unlabelled)
         check_trajectories(mdp, expert, "expert")
         if len(expert) == 0:
@@ -50,7 +50,7 @@ class CountedPolicy(PolicyEstimator):
         return unlabelled
 
     def _learnt(self, mdp: MDP, expert: Trajectories, policy: Floats, *, converged: bool = True) -> None:
-        """Keep what was found: a policy (S, A) for every step, or (H − 1, S, A)."""
+        """Store the fitted policy, (S, A) for all steps, or (H − 1, S, A)."""
         self.mdp_, self.start_ = mdp, beginning(mdp, expert)
         self.policy_, self.converged_ = np.broadcast_to(policy, mdp.policy_shape), converged
 
@@ -62,5 +62,5 @@ class CountedPolicy(PolicyEstimator):
 
 
 def beginning(mdp: MDP, expert: Trajectories) -> Floats:
-    """Where trajectories begin, (S,): as the MDP says or, if it does not, as the experts do."""
+    """Return the start distribution (S,): that of the MDP or, if it has none, that of the experts."""
     return np.bincount(expert.first, minlength=mdp.n_states) / len(expert) if mdp.start is None else mdp.start

@@ -1,17 +1,17 @@
-"""Who took this action here, an expert or anyone? The best answer, exactly.
+"""Exact discriminators of expert choices from unlabelled ones.
 
 A discriminator is a function d = 1/(1 + e^−g) of state-action pairs x that minimises
 
     Σ_x  b(x) log(1 + e^g(x)) − a(x) g(x)
 
-Two of these are asked for, with p_E and p_O the shares of the pairs among the choices of two sets:
+Two cases are used, with p_E and p_O the shares of the pairs among the choices of two sets:
 
     experts against all          a = p_E     b = p_E + p_O      −E_E[log d] − E_O[log(1 − d)]
     experts among others (PU)    a = η p_E   b = p_O            η E_E[−log d + log(1 − d)] − E_O[log(1 − d)]
 
-Over all functions of pairs ("table") the minimum is d = a/b, pair by pair: a pair that no expert took is nobody's. Over
-functions linear in features of pairs it is convex, and with a ridge it has one minimum, found by Newton's method; such
-a discriminator knows that a pair is like those that experts took.
+Over all functions of pairs ("table") the minimum is d = a/b, which is 0 for pairs that no expert took. Over functions
+linear in features of pairs ("features") the problem is convex, and with a ridge it has one minimum, found by Newton's
+method; such a discriminator generalises to pairs with similar features.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 
 KINDS = ("features", "table")
-ROUNDS = 100  # of Newton's method, which takes about ten
-TINY = 1e-15  # of the value
+ROUNDS = 100  # largest number of Newton steps; about ten are usual
+TINY = 1e-15  # relative decrease of the value at which Newton's method stops
 
 
 def checked_discriminator(kind: str, ridge: float) -> None:
-    """Refuse arguments that are not what a discriminator takes."""
+    """Refuse invalid arguments of a discriminator."""
     if kind not in KINDS:
         raise ValueError(f"discriminator={kind!r}: choose 'features' or 'table'")
     number("ridge", ridge, above=0.0)
 
 
 def by_table(a: Floats, b: Floats) -> Floats:
-    """d = a/b within 0 and 1, the minimum over all functions; 0 for pairs that nobody took."""
+    """Return d = a/b within 0 and 1, the minimum over all functions; 0 for pairs without data."""
     return np.asarray(np.clip(a / np.where(b > 0.0, b, 1.0), 0.0, 1.0))
 
 
 def by_features(a: Floats, b: Floats, inputs: Floats, ridge: float) -> Floats:
-    """d (m,) of the best g = w₀ + wᵀx, with ½ ridge ‖w‖² where x is in units of its spread.
+    """Return d (m,) of the best g = w₀ + wᵀx, with ½ ridge ‖w‖² on standardised x.
 
     a, b : (m,) of each pair; inputs : (m, k)
     """
@@ -54,7 +54,7 @@ def by_features(a: Floats, b: Floats, inputs: Floats, ridge: float) -> Floats:
     flat = spread <= 1e-9 * np.abs(inputs).max(axis=0, initial=1e-300)
     x = np.column_stack([np.ones(len(inputs)), np.where(flat, 0.0, (inputs - mean) / np.where(flat, 1.0, spread))])
     pull = np.full(x.shape[1], ridge)
-    pull[0] = 1e-9  # the mean answer is free
+    pull[0] = 1e-9  # the intercept is not penalised
     w = np.zeros(x.shape[1])
 
     def value(w: Floats) -> float:
@@ -66,7 +66,7 @@ def by_features(a: Floats, b: Floats, inputs: Floats, ridge: float) -> Floats:
         slope = x.T @ (b * d - a) + pull * w
         step = np.linalg.solve((x.T * (b * d * (1.0 - d))) @ x + np.diag(pull), slope)
         here, promised, size = value(w), float(slope @ step), 1.0
-        if promised <= TINY * (1.0 + abs(here)):  # what is left to gain
+        if promised <= TINY * (1.0 + abs(here)):  # Newton decrement
             break
         while value(w - size * step) > here - 1e-4 * size * promised and size > 1e-6:
             size *= 0.5
@@ -75,7 +75,7 @@ def by_features(a: Floats, b: Floats, inputs: Floats, ridge: float) -> Floats:
 
 
 def pair_features(mdp: MDP, rows: Ints) -> Floats:
-    """Features of pairs s·A + a, (m, k): f(s,a) or, of state features, f(s) and the mean of f(s') where it leads."""
+    """Return features of pairs s·A + a, (m, k): f(s,a) or, with state features, f(s) and the expected f(s')."""
     if mdp.state_action:
         return _dense(mdp.feature_rows[rows])
     ahead = mdp.transitions[rows] @ mdp.feature_rows

@@ -1,4 +1,4 @@
-"""Estimators as a notebook shows them: whether they are fitted, what is not a default, and what was found."""
+"""HTML representation of estimators in notebooks: state of the fit, changed parameters, and results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from messirl._repr_html import card, grid
 
 
 def estimator_html(model: Any) -> str:
-    """Parameters that differ from their defaults, all of them on a click, and of a fitted model θ and how it ended."""
+    """Return HTML with changed parameters, all parameters on a click, and θ and the outcome of a fitted model."""
     given = model.get_params(deep=False)
     usual = {name: one.default for name, one in signature(type(model)).parameters.items()}
     facts = {name: _told(value) for name, value in given.items() if not _same(value, usual.get(name))}
@@ -30,7 +30,7 @@ def estimator_html(model: Any) -> str:
 
 
 def _weights(model: Any) -> str:
-    """θ by the names of its features, the largest first."""
+    """Return a table of θ by feature name, largest weights first."""
     theta = getattr(model, "theta_", None)
     mdp = getattr(model, "mdp_", None)
     if theta is None or mdp is None or np.shape(theta) != (mdp.n_features,):

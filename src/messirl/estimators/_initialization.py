@@ -1,6 +1,6 @@
-"""Where the search for θ begins: at a given θ, at random, or at zero; with discount=1 where values are finite.
+"""Initial theta of a search: given, random, or zero; with discount=1 a θ at which values are finite.
 
-Who fits nearly the same many times may let a search begin at a fit that is `Nearby`.
+Repeated fits to similar data may use a warm start: a `Nearby` fit.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from messirl.planning.sampling import random_source
 
 @dataclass(frozen=True, eq=False)
 class Nearby:
-    """A fit to nearly the same, as a `theta_init` that changes how long a search takes, and not what it finds.
+    """A warm start: a fit to similar data as `theta_init`, which changes the time of a search but not its result.
 
-    The search begins there if J is concave, and finite there; else as if nothing were given. It is for fits whose
-    scores alone are looked at: which weights the penalty holds is not asked.
+    The search starts there if J is concave, and finite there; otherwise from the default. It is for fits of which only
+    the scores are used: the report does not list weights that the penalty shrinks.
 
     theta : (d,)
-    bend : (d, d) how much its likelihood bends there, −∇²L
+    bend : (d, d) curvature of its likelihood there, −∇²L
     """
 
     theta: Floats
     bend: Floats
 
     def serves(self, objective: Objective, bound: float) -> bool:
-        """Whether the search for the top of an objective may begin there."""
+        """Tell whether the search for the maximum of an objective may start there."""
         within = bool((np.abs(self.theta) < bound).all())
         return within and objective.concave and bool(np.isfinite(objective(self.theta).value))
 
     def curvature(self, objective: Objective) -> Floats:
-        """About how much an objective bends there, penalty included, (d, d)."""
+        """Approximate the curvature −∇²J of an objective there, penalty included, (d, d)."""
         return self.bend if objective.quadratic is None else self.bend + objective.quadratic
 
 
 def bend_at(likelihood: Objective, theta: Floats) -> Floats | None:
-    """How much a likelihood bends at θ, −∇²L (d, d); None where that is dear to know."""
+    """Return the curvature −∇²L of a likelihood at θ, (d, d); None where that is expensive."""
     n, d = likelihood.mdp.n_states, likelihood.mdp.n_features
     if d > FEW and not (likelihood.bends_exactly and n * d <= MEMORY_SIZE):
         return None
@@ -56,7 +56,7 @@ def bend_at(likelihood: Objective, theta: Floats) -> Floats | None:
 
 
 def curvature_at(objective: Objective, theta: Floats, *, by_differences: bool = True) -> Floats | None:
-    """−∇²J at θ, (d, d); None where it is not finite, or known by differences only and these are not wanted."""
+    """Return the curvature −∇²J at θ, (d, d); None if it is not finite, or known by differences only and these are not wanted."""
     try:
         found = -objective.hessian(theta, by_differences=by_differences)
     except NoFiniteValue:
@@ -65,7 +65,7 @@ def curvature_at(objective: Objective, theta: Floats, *, by_differences: bool = 
 
 
 def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None, seed: Any = None) -> Floats:
-    """θ to begin at, (d,): `given`, an array, "random" or `Nearby`; else zeros, or a θ at which values are finite."""
+    """Return the initial θ (d,): as `given`, an array, "random" or `Nearby`; else zeros, or a feasible θ."""
     if isinstance(given, Nearby):
         if given.serves(objective, bound):
             return given.theta
@@ -80,7 +80,7 @@ def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None,
         if theta.shape != (mdp.n_features,) or not np.isfinite(theta).all():
             raise ValueError(f"theta_init must be {mdp.n_features} finite numbers, one per feature")
         if np.abs(theta).max() > bound:
-            raise ValueError(f"theta_init goes up to {np.abs(theta).max():g}, beyond theta_max={bound:g}")
+            raise ValueError(f"theta_init has a weight of {np.abs(theta).max():g}, beyond theta_max={bound:g}")
         if mdp.must_end and not np.isfinite(objective(theta).value):
             raise ValueError(_no_value_at(theta, mdp, objective, bound))
         return theta
@@ -94,32 +94,32 @@ def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None,
 
 
 def _no_start(mdp: MDP, objective: Objective, bound: float) -> str:
-    """Why no θ in the box gives finite values: the units of the features, or the features themselves."""
+    """Explain why no θ in the box gives finite values: the units of the features, or the features themselves."""
     wanted = None if bound == np.inf else feasible_theta(mdp, np.inf, objective.planner.model.live)
     if wanted is not None and np.isfinite(objective(wanted).value):
         unit, large = feature_spread(mdp), np.flatnonzero(np.abs(wanted) > bound)
         first = int(large[np.argmax(np.abs(wanted[large]))]) if large.size else int(np.argmax(np.abs(wanted)))
         return (
             f"with theta_max={bound:g} no step can cost enough for the values to be finite (discount=1): it "
-            f"takes a weight of {wanted[first]:.3g} on {mdp.feature_label(first)}, whose values spread by "
+            f"takes a weight of {wanted[first]:.3g} on {mdp.feature_label(first)}, whose values have a spread of "
             f"{unit[first]:.2g}. Give that feature in a smaller unit, so that its values are larger, or raise "
             "theta_max"
         )
     return (
-        "no theta was found for which the model has finite values: with discount=1 every step on a cycle must be "
-        "able to cost something; add a constant feature, or use a discount below 1"
+        "no theta was found for which the model has finite values: with discount=1 some weights must give every step "
+        "on a cycle a cost; add a constant feature, or use a discount below 1"
     )
 
 
 def _no_value_at(theta: Floats, mdp: MDP, objective: Objective, bound: float) -> str:
-    """Which features to make more negative, judged by a θ that works."""
+    """Name the features whose weights to change, judged by a feasible θ."""
     found = feasible_theta(mdp, bound, objective.planner.model.live)
-    text = "at theta_init the model has no finite value: a trajectory that goes on and on is worth infinitely much"
+    text = "at theta_init the model has no finite value: an endless trajectory has infinite value"
     if found is None:
         return f"{text}; leave theta_init out"
     lower = np.flatnonzero(found < theta)
     change, which = ("more negative", lower) if lower.size else ("larger", np.flatnonzero(found > theta))
     return (
         f"{text}; make the weights of {some_features(mdp, which.tolist())} {change} ({found[which[0]]:.3g} for the "
-        "first is enough), or leave theta_init out"
+        "first suffices), or leave theta_init out"
     )

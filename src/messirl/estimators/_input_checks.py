@@ -1,4 +1,4 @@
-"""What a method is given to learn from, checked: whose trajectories there are, and what they must have."""
+"""Input checks of the classic methods: non-empty sets of trajectories, no goals, bounded problems."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from messirl.objective import check_start
 
 
 def read_sets(who: str, mdp: MDP, expert: Trajectories, unlabelled: Any = None, *, needed: str = "") -> Floats:
-    """Check both sets for the method `who`, which knows no goals, and return where trajectories begin, (S,).
+    """Check both sets for the method `who`, which does not support goals, and return the start distribution (S,).
 
-    needed : what the method needs unlabelled trajectories for, and what to do about it, if it cannot do without them
+    needed : the purpose of unlabelled trajectories and a remedy, for the error message of a method that requires them
     """
-    refuse_streamed(unlabelled, who, "looks at every trajectory")
+    refuse_streamed(unlabelled, who, "uses every single trajectory")
     for name, some in {"expert": expert, **({} if unlabelled is None else {"unlabelled": unlabelled})}.items():
         check_trajectories(mdp, some, name)
         if len(some) == 0 or some.lengths.max() == 1:
@@ -28,7 +28,7 @@ def read_sets(who: str, mdp: MDP, expert: Trajectories, unlabelled: Any = None, 
             raise ValueError(f"{name} {what}: at least one trajectory with a step is needed")
         if some.goals is not None:
             raise ValueError(
-                f"{who} knows no goals, and the trajectories of {name} have them: fit those of one goal at a time, "
+                f"{who} does not support goals, and the trajectories of {name} have them: fit one goal at a time, "
                 "without goals, on an MDP where that goal is terminal"
             )
         check_start(mdp, some, name)
@@ -40,14 +40,14 @@ def read_sets(who: str, mdp: MDP, expert: Trajectories, unlabelled: Any = None, 
 
 
 def check_bounded(who: str, mdp: MDP) -> None:
-    """Refuse problems where a reward may make some policy infinitely good."""
+    """Refuse problems where some reward gives a policy infinite value."""
     if mdp.must_end:
         raise ValueError(
-            f"{who} looks for the best policy under rewards of any sign, and with discount=1 and no horizon going on "
-            "for ever may be infinitely good: give the MDP a discount below 1, or a horizon"
+            f"{who} computes optimal policies under rewards of any sign, and with discount=1 and no horizon an endless "
+            "trajectory may have infinite value: give the MDP a discount below 1, or a horizon"
         )
 
 
 def mean_counts(mdp: MDP, expert: Trajectories) -> Floats:
-    """f* = mean feature counts of the expert's trajectories, (d,), which were checked already."""
+    """Return f*, the mean feature counts (d,) of the expert's trajectories, which were checked already."""
     return np.asarray(checked_feature_counts(mdp, expert, " of expert").mean(axis=0))

@@ -1,4 +1,4 @@
-"""Policies of a fit that are computed when needed: one per goal, or one per step where all would not fit."""
+"""Policies that are computed on access: one per goal, or one per step if they do not all fit in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from messirl.planning.planner import where_met
 
 
 class GoalPolicies(Mapping[int, Floats]):
-    """A lazy mapping from goal to policy (S, A). Any state may be the goal; iteration is over the expert's goals."""
+    """A lazy mapping from goal to policy (S, A). Any state may be the goal; iteration is over the experts' goals."""
 
     def __init__(self, mdp: MDP, reward: Floats, goals: Ints, start: Floats) -> None:
         self._mdp, self._reward, self._start = mdp, reward, start
@@ -44,9 +44,9 @@ class GoalPolicies(Mapping[int, Floats]):
 
 
 class StepPolicies(Sequence[Floats]):
-    """The policies of H − 1 steps, (S, A) each, of a problem with a horizon that is too large to hold them all.
+    """The policies of H − 1 steps, (S, A) each, of a problem with a horizon, too large to store together.
 
-    `policies[t]` computes one from the nearest values that are kept. They do not become one array: that is refused.
+    `policies[t]` computes one from the nearest stored values. Conversion to a single array is refused.
     """
 
     def __init__(self, solution: CheckpointedSolution) -> None:

@@ -1,8 +1,8 @@
-"""Many fits at once: their searches go on side by side, and what they ask for is evaluated together.
+"""Batched searches: many fits run concurrently, and their evaluations are computed in batches.
 
-A search asks (optimise.py): it yields an objective and θ, and is sent the evaluation there. One at a time each question
-is answered by itself; together, those of objectives that share an MDP are answered in lanes (planning/batched.py).
-What a search finds does not depend on the others.
+A search is a generator (optim/climb.py): it yields an objective and θ, and is sent the evaluation there. A single
+search is evaluated point by point; concurrent ones are batched if their objectives share an MDP (planning/batched.py).
+The result of a search does not depend on the others.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from messirl.objective import Evaluation, Objective, evaluations
 from messirl.optim.box_search import Asking, Result
 
 Question = tuple[Objective, Floats]
-Found = tuple[MDP, Trajectories, Objective, Floats, Result]  # what a fit is finished with
+Found = tuple[MDP, Trajectories, Objective, Floats, Result]  # the arguments that finish a fit
 Learning = Generator[Question, Evaluation, Found]
 T = TypeVar("T")
-SIDE_BY_SIDE = 64  # searches: enough for lanes to be full nearly always
+SIDE_BY_SIDE = 64  # concurrent searches: enough to fill nearly every batch
 
 
 def about(objective: Objective, search: Asking[Result]) -> Generator[Question, Evaluation, Result]:
-    """The questions of a search, with the objective that they are about."""
+    """Attach the objective to the evaluation requests of a search."""
     try:
         theta = next(search)
         while True:
@@ -35,7 +35,7 @@ def about(objective: Objective, search: Asking[Result]) -> Generator[Question, E
 
 
 def answered_alone(search: Generator[Question, Evaluation, T]) -> T:
-    """What one search finds."""
+    """Run one search and return its result."""
     try:
         objective, theta = next(search)
         while True:
@@ -46,7 +46,7 @@ def answered_alone(search: Generator[Question, Evaluation, T]) -> T:
 
 
 def side_by_side(searches: Iterable[Generator[Question, Evaluation, T]]) -> Iterator[tuple[int, T]]:
-    """The number of each search and what it finds, in the order in which they end."""
+    """Run searches concurrently; yield the number and the result of each, in the order in which they end."""
     left = enumerate(searches)
     going: list[tuple[int, Generator[Question, Evaluation, T], Question]] = []
     while True:

@@ -1,6 +1,6 @@
-"""Maximum-entropy methods: the better an action is by r_θ, the likelier the expert takes it.
+"""Maximum-entropy methods: the higher the value of an action under r_θ, the more likely the expert takes it.
 
-θ is found by maximum likelihood, with a penalty and within a box.
+θ is estimated by maximum likelihood, with a penalty and within the box ‖θ‖∞ ≤ theta_max.
 """
 
 from __future__ import annotations
@@ -69,76 +69,76 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MaximumEntropy(RewardEstimator):
-    """The reward under which the policy of maximum entropy does what the experts did.
+    """Base class of the estimators of a reward whose maximum-entropy policy matches the experts.
 
-    Constructors store what they are given; `fit` checks it.
+    Constructors store their arguments; `fit` checks them.
 
     Parameters
     ----------
     theta_max : float, optional
-        Bound on every weight. None, where a method allows it: no bound.
+        Bound on every weight. None means no bound, for the methods that allow it.
     entropy : {"causal", "noncausal"}
         "noncausal" is the paper's Eq. 3, which needs a horizon.
     objective : {"choices", "counts"} or None
-        What is made likely: the choices that the experts made, or their feature counts, which also hold where chance
-        took them. "choices" goes with entropy="causal" and solver="lbfgs". None: "choices" with these, else "counts".
+        "choices" maximises the likelihood of the experts' choices. "counts" matches their feature counts, which also
+        reflect random transitions. "choices" needs entropy="causal" and solver="lbfgs". None: "choices" with these,
+        otherwise "counts".
     reference : array (S, A), "unlabelled" or None
-        A base policy π₀ that entropy is measured against: θ = 0 is then π₀ itself. "unlabelled": what is usual among
-        the unlabelled trajectories. Goes with entropy="causal" and solver="lbfgs".
+        A prior policy π₀ relative to which entropy is measured, so that θ = 0 gives π₀ itself. "unlabelled" estimates
+        it from the unlabelled trajectories. It needs entropy="causal" and solver="lbfgs".
     reference_strength : float
-        Of the prior of `reference="unlabelled"`, under which all allowed actions are equally likely: how many choices
-        per state it counts as.
+        Strength of the uniform prior of `reference="unlabelled"`: the number of choices per state that it counts as.
     solver : {"lbfgs", "paper"}
         "lbfgs" finds the optimum; "paper" takes the fixed steps of Alg. 1.
     step_size : float
-        Of the solver "paper".
+        Step size of the solver "paper".
     max_iter : int
-        Iterations at most.
+        Maximum number of iterations.
     tol : float
-        How far a weight may be from its optimum, relative to its size or, if that is larger, to one over the spread of
-        its feature.
+        Largest distance of a weight from its optimum, relative to max(|θ_j|, 1/σ_j), σ_j the spread of its feature.
     theta_init : array (d,), "random" or None
-        Where the search begins. None: at zero, or where values are not finite there, at a θ for which they are.
+        Initial θ of the search. None: zeros or, where values are not finite there, a θ at which they are.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        For `theta_init="random"`.
+        Random source of `theta_init="random"`.
     callback : callable, optional
         Called with a dict after every iteration (iteration, objective, theta_norm, gradient_norm, evaluations, theta,
         point); returning True stops the search.
     warm_start : bool
-        Whether a second `fit` begins where the first one ended.
+        Whether a second `fit` starts from the θ of the first one.
 
     Attributes
     ----------
     visitation_ : array (S,)
-        Expected discounted visits of every state from the experts' starts; with goals, the mean over their trips.
+        Expected discounted visits of every state from the experts' starts; with goals, the mean over their
+        trajectories.
     feature_counts_ : array (d,)
         Expected feature counts of the policy; at the optimum without penalty, those of the experts.
     objective_ : float
         The objective J at `theta_`.
     n_iter_ : int
-        Iterations done.
+        Number of iterations.
     converged_ : bool
-        Whether no weight would move by more than `tol`.
+        Whether every weight is within `tol` of its optimum.
     termination_ : str
-        Why the search ended.
+        Reason why the search ended.
     gradient_norm_ : float
         The largest entry of the projected gradient.
     history_ : record array
         Iteration, objective, theta_norm, gradient_norm and evaluations of every iteration.
     standing_ : Standing
-        The weights that the box or the penalty holds, that nothing identifies, or that have not settled.
+        Convergence report: weights at their bound, shrunk by the penalty, not identified or not converged.
     remarks_ : list of str
-        The same in sentences, with what to do.
+        The warnings of the report in sentences, with remedies.
     quadratic_ : array (d, d) or None
         The matrix Q of the penalty ½ θᵀQθ.
     theta_init_ : array (d,)
-        Where the search began.
+        Initial θ of the search.
     goals_ : array of int or None
         The distinct goals of the experts, where they have goals.
     likelihood_ : {"choices", "counts"}
-        What was made likely.
+        The objective that was used.
     reference_ : array (S, A) or None
-        The base policy, where there is one.
+        The prior policy, if there is one.
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("theta_init_", "feature_counts_", "visitation_", "start_", "history_")
@@ -171,7 +171,7 @@ class MaximumEntropy(RewardEstimator):
         beyond = ["objective='choices'"] * (self.objective == "choices") + ["reference"] * (self.reference is not None)
         for name, only in (("entropy", "causal"), ("solver", "lbfgs")):
             if beyond and getattr(self, name) != only:
-                raise ValueError(f"{beyond[0]} with {name}={getattr(self, name)!r}: it goes with {name}={only!r} only")
+                raise ValueError(f"{beyond[0]} has no meaning with {name}={getattr(self, name)!r}: use {name}={only!r}")
         number("reference_strength", self.reference_strength, above=0.0)
         flag("warm_start", self.warm_start)
         if self.theta_max is not None:
@@ -197,9 +197,11 @@ class MaximumEntropy(RewardEstimator):
         *,
         counted: bool = False,
     ) -> tuple[MDP, Any]:
-        """The MDP with its base policy, and Σ = Σ* ∪ Σ̃, experts first, checked; `Together` where Σ̃ is in files.
+        """Check the data, and return the MDP with its prior policy and Σ = Σ* ∪ Σ̃, experts first.
 
-        counted : whether counts of Σ̃ will be asked for, so that files are read only once
+        Σ is a `Together` where Σ̃ is in files.
+
+        counted : whether counts of Σ̃ will be needed, so that files are read only once
         """
         check_trajectories(mdp, expert, "expert")
         if len(expert) == 0:
@@ -220,7 +222,7 @@ class MaximumEntropy(RewardEstimator):
         self, mdp: MDP, expert: Trajectories, unlabelled: StreamedTrajectories, *, counted: bool
     ) -> tuple[MDP, Together]:
         if expert.goals is not None:
-            raise ValueError(f"the experts have goals, which trajectories in files cannot have: {IN_MEMORY}")
+            raise ValueError(f"expert has goals, but trajectories in files cannot have any: {IN_MEMORY}")
         if len(unlabelled) == 0:
             raise ValueError(EMPTY)
         bare = unlabelled.with_actions and expert.actions is None and getattr(self, "unlabelled_weight", 0.0) > 0.0
@@ -233,7 +235,7 @@ class MaximumEntropy(RewardEstimator):
         if not isinstance(self.reference, str):
             return mdp.based_on(self.reference)
         if unlabelled is None:
-            raise ValueError("reference='unlabelled' needs unlabelled trajectories: give them to fit, or leave it out")
+            raise ValueError("reference='unlabelled' needs unlabelled trajectories: pass some to fit, or leave it out")
         return mdp.based_on(usual_policy(mdp, unlabelled, float(self.reference_strength)))
 
     def _counts(
@@ -244,7 +246,7 @@ class MaximumEntropy(RewardEstimator):
         *,
         penalised: bool,
     ) -> Floats | None:
-        """Feature counts of everyone, each set by its own actions, where the objective or a penalty looks at them."""
+        """Return the feature counts of both sets, each by its own actions; None if nothing needs them."""
         if self.likelihood_ == "choices" and not penalised:
             return None
         if isinstance(unlabelled, StreamedTrajectories):
@@ -287,7 +289,7 @@ class MaximumEntropy(RewardEstimator):
         unlabelled: Trajectories | None = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Learning:
-        """The search for θ: asks for evaluations of objectives, and returns what `_finish` takes."""
+        """Search for θ: yield requests for evaluations of objectives, and return the arguments of `_finish`."""
         raise NotImplementedError
 
     def _optimise(
@@ -315,7 +317,7 @@ class MaximumEntropy(RewardEstimator):
         try:
             self._learnt(mdp, result.theta)
             self._set_policy()
-        except NoFiniteValue:  # a search along the edge of finite values knows them from the step before
+        except NoFiniteValue:  # near the edge of finite values, the search relied on those of the step before
             result = result.drawn_back(theta_start, objective)
             self._learnt(mdp, result.theta)
             self._set_policy()
@@ -328,9 +330,9 @@ class MaximumEntropy(RewardEstimator):
         self.gradient_norm_ = result.gradient_norm
         self.quadratic_ = objective.quadratic
         unidentified = self._unidentified(mdp, expert)
-        open_way, length = self._open_direction(objective, result, unidentified)
-        bend = 1.0 / (objective.sample_size * max(length, 1e-100) ** 2)  # of J, along a change as large as the weights
-        if length > BOUNDLESS or bend < UNSEEN * (1.0 + abs(result.point.value)):
+        flat, length = self._open_direction(objective, result, unidentified)
+        curvature = 1.0 / (objective.sample_size * max(length, 1e-100) ** 2)  # of J, for a change of the size of θ
+        if length > BOUNDLESS or curvature < UNSEEN * (1.0 + abs(result.point.value)):
             result = replace(result, converged=False, reason=OPEN)
         self.converged_, self.termination_ = result.converged, result.reason
         LOG.info(
@@ -342,12 +344,12 @@ class MaximumEntropy(RewardEstimator):
             self.objective_,
             self.termination_,
         )
-        self.standing_ = self._standing(objective, result, unidentified, open_way)
-        if open_way is not None:
+        self.standing_ = self._standing(objective, result, unidentified, flat)
+        if flat is not None:
             warnings.warn(
-                f"the trajectories hardly determine theta along {direction(mdp, open_way)}: the standard error is more "
-                "than ten times that. A choice that is always made the same way (separation) leaves weights without a "
-                "finite optimum. Give theta_prior=10, a penalty, or more trajectories",
+                f"the trajectories hardly determine theta along {direction(mdp, flat)}: the standard error is more "
+                "than ten times that. If a choice is always made the same way (separation), its weights have no finite "
+                "optimum. Try theta_prior=10, a penalty, or more trajectories",
                 IdentifiabilityWarning,
                 stacklevel=3,
             )
@@ -357,8 +359,8 @@ class MaximumEntropy(RewardEstimator):
         if len(unidentified):
             warnings.warn(
                 f"theta is determined only up to {len(unidentified)} direction(s) among the features "
-                f"{some_features(mdp, self.standing_.unidentified)}: no trajectory tells them apart. Policies, "
-                "objectives and scores mean what they say; these weights on their own do not",
+                f"{some_features(mdp, self.standing_.unidentified)}: no trajectory distinguishes them. Policies, "
+                "objectives and scores remain valid; these weights cannot be interpreted one by one",
                 IdentifiabilityWarning,
                 stacklevel=3,
             )
@@ -366,7 +368,7 @@ class MaximumEntropy(RewardEstimator):
 
     @property
     def remarks_(self) -> list[str]:
-        """Which weights the box, the penalty or the lack of digits holds, and what to do about it, in sentences."""
+        """Warnings about weights at their bound, shrunk by the penalty or lost to rounding, with remedies."""
         self._fitted()
         offset = offsets(self.mdp_)
         return [*self.standing_.remarks(self.mdp_, self.theta_), *(() if offset is None else (offset,))]
@@ -374,24 +376,22 @@ class MaximumEntropy(RewardEstimator):
     def _open_direction(
         self, objective: Objective, result: Result, unidentified: Floats
     ) -> tuple[Floats | None, float]:
-        """The change of θ (d,), about as large as the weights, of which the trajectories tell least, if it is little.
+        """Return the least determined change of θ (d,), about as large as the weights; None if all are determined.
 
-        Also its standard error, relative to the weights; 0 where that is not known.
+        Also return its standard error relative to the weights, 0 if that is not known.
         """
-        bent = result.curvature
+        curvature = result.curvature
         if self.solver == "paper" or result.move.max(initial=0.0) > NEAR or not np.isfinite(objective.sample_size):
             return None, 0.0
-        if bent is None and objective.curvature_is_affordable:
-            bent = -objective.hessian(result.theta)
-        if bent is None or not np.isfinite(bent).all():
+        if curvature is None and objective.curvature_is_affordable:
+            curvature = -objective.hessian(result.theta)
+        if curvature is None or not np.isfinite(curvature).all():
             return None, 0.0
         known = (result.theta, objective.unit, self._bound, unidentified)
-        change, length = widest_direction(objective.sample_size * bent, *known)
+        change, length = widest_direction(objective.sample_size * curvature, *known)
         return (change / length if length > UNDETERMINED else None), length
 
-    def _standing(
-        self, objective: Objective, result: Result, unidentified: Floats, open_way: Floats | None
-    ) -> Standing:
+    def _standing(self, objective: Objective, result: Result, unidentified: Floats, flat: Floats | None) -> Standing:
         penalty: tuple[int, ...] = ()
         if objective.quadratic is not None and not isinstance(self.theta_init, Nearby):
             penalty = held_by_penalty(objective.quadratic @ result.theta, self._gap(objective), objective.unit)
@@ -400,17 +400,17 @@ class MaximumEntropy(RewardEstimator):
             penalty=penalty,
             unidentified=numbers_of(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
             unsettled=() if result.converged else numbers_of(result.move > self.tol),
-            undetermined=() if open_way is None else numbers_of(largest_parts(open_way * objective.unit)),
+            undetermined=() if flat is None else numbers_of(largest_parts(flat * objective.unit)),
         )
 
     def _gap(self, objective: Objective) -> Floats:
-        """The slope of the likelihood where a model knows nothing, or at the start: what there is to learn."""
+        """Return the gradient of the likelihood at θ = 0, or at the initial θ: the gap in counts before learning."""
         plain = objective.penalised(None)
         nothing = plain(np.zeros(objective.mdp.n_features))
         return nothing.gradient if np.isfinite(nothing.value) else plain(self.theta_init_).gradient
 
     def _set_policy(self) -> None:
-        """The policy, and the values it comes from, so that scores need not solve again."""
+        """Set the policy, and keep its values so that scores need not solve the MDP again."""
         self._values_: Floats | None = None
         if self.goals_ is not None:
             self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_)
@@ -423,26 +423,26 @@ class MaximumEntropy(RewardEstimator):
         self._valued_ = np.array(self.reward_)
 
     def _values(self) -> Floats | None:
-        """Those that the policy came from, while `reward_` is what it was."""
+        """Return the values of the policy, unless `reward_` was changed since."""
         known = self._values_ is not None and np.array_equal(self._valued_, self.reward_)
         return self._values_ if known else None
 
     @property
     def likelihood_(self) -> str:
-        """What is made likely, "choices" or "counts"."""
+        """The objective in use, "choices" or "counts"."""
         return made_likely(self.objective, self.entropy, self.solver)
 
     @property
     def reference_(self) -> Floats | None:
-        """The base policy (S, A), where there is one."""
+        """The prior policy (S, A), if there is one."""
         self._fitted()
         return self.mdp_.reference
 
     def _unidentified(self, mdp: MDP, expert: Trajectories) -> Floats:
-        """A basis (k, d) of the directions of θ that nothing identifies; found once for an MDP and its starts."""
+        """Return a basis (k, d) of the unidentified directions of θ; it is cached for an MDP and its starts."""
         start = None if self.goals_ is not None else self.start_
-        told: Any = self.goals_ if start is None else np.flatnonzero(start)
-        key = f"unidentified {self.entropy} {start is None} {hashlib.sha256(told.tobytes()).hexdigest()}"
+        starts: Any = self.goals_ if start is None else np.flatnonzero(start)
+        key = f"unidentified {self.entropy} {start is None} {hashlib.sha256(starts.tobytes()).hexdigest()}"
         return mdp.memo(key, lambda: unidentified(mdp, start, expert.goals, noncausal=self.entropy == "noncausal"))
 
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
@@ -451,10 +451,10 @@ class MaximumEntropy(RewardEstimator):
         return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_, self._values())
 
     def scores(self, trajectories: Trajectories) -> Floats:
-        """∇θ log p(ζ|θ) at `theta_` of every trajectory, (n, d): how each would change the weights."""
+        """Return the score ∇θ log p(ζ|θ) at `theta_` of every trajectory, (n, d)."""
         self._fitted()
         if self.entropy != "causal":
-            raise ValueError(f"scores of single trajectories go with entropy='causal', not {self.entropy!r}")
+            raise ValueError(f"entropy={self.entropy!r} has no scores of single trajectories: use entropy='causal'")
         check_trajectories(self.mdp_, trajectories)
         return trajectory_scores(self.mdp_, self.theta_, trajectories, self.start_)
 

@@ -1,12 +1,12 @@
-"""Markov chains that draw from a density, and whether they have mixed.
+"""Markov chain Monte Carlo: Metropolis chains with a given density, and their convergence diagnostics.
 
-Metropolis' rule with a normal proposal: a draw x' = x + L z is taken with probability min(1, p(x')/p(x)), else x
-stays. While chains warm up, L is learnt from what all of them have seen (Haario, Saksman and Tamminen 2001; Craiu,
-Rosenthal and Yang 2009) and its length so that about a third of the proposals are taken; then both are held, and the
-draws are those of chains with the density p.
+Metropolis' rule with a normal proposal: a draw x' = x + L z is accepted with probability min(1, p(x')/p(x)), else x
+stays. During warm-up, L is adapted to the draws of all chains (Haario, Saksman and Tamminen 2001; Craiu, Rosenthal and
+Yang 2009) and its length so that about a third of the proposals are accepted. Then both are fixed, and the chains have
+the stationary density p.
 
 R-hat and the effective sample size are those of Gelman et al., Bayesian Data Analysis, third edition, section 11.4:
-each chain is cut into halves, and correlations are summed in pairs while the sum of a pair is positive (Geyer 1992).
+each chain is split into halves, and autocorrelations are summed in pairs while a pair is positive (Geyer 1992).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from messirl._types import Floats
 
 Density = Callable[[Floats], float]
 
-TAKEN = 0.3  # share of the proposals that should be taken
-RELEARNT = 50  # draws between two times that the shape of the proposals is learnt anew
+TAKEN = 0.3  # target acceptance rate
+RELEARNT = 50  # draws between two updates of the proposal covariance
 
 
 def metropolis_step(
     density: Density, at: Floats, log_p: float, root: Floats, random: np.random.RandomState
 ) -> tuple[Floats, float, float]:
-    """The next point (d,) of a chain, its log-density, and the probability that the proposal had to be taken."""
+    """Return the next point (d,) of a chain, its log-density, and the acceptance probability of the proposal."""
     proposal = at + root @ random.standard_normal(at.size)
     ahead = density(proposal)
     chance = float(np.exp(min(0.0, ahead - log_p)))
@@ -38,11 +38,11 @@ def metropolis_step(
 def draw_chains(
     density: Density, at: Floats, spread: Floats, warm_up: int, draws: int, random: np.random.RandomState
 ) -> tuple[Floats, Floats]:
-    """Draws (m, n, d) of chains that begin at points (m, d) of finite density, and the shares of proposals taken (m,).
+    """Return draws (m, n, d) of chains from points (m, d) of finite density, and their acceptance rates (m,).
 
     spread : (d,) the sizes of the first steps
 
-    The chains warm up together: the shape and the length of the proposals are learnt from all of them.
+    The chains warm up together: covariance and length of the proposals are adapted to all of them.
     """
     m, d = at.shape
     now, log_p = list(at), [density(x) for x in at]
@@ -55,7 +55,7 @@ def draw_chains(
             seen[i, t] = now[i]
         if t < warm_up:
             length *= float(np.exp((taken[:, t].mean() - TAKEN) / np.sqrt(1.0 + t / 10.0)))
-            if (t + 1) % RELEARNT == 0:  # the first half of what was seen only leads there
+            if (t + 1) % RELEARNT == 0:  # the first half is burn-in
                 recent = seen[:, (t + 1) // 2 : t + 1].reshape(-1, d)
                 covariance = np.cov(recent.T).reshape(d, d) + 1e-6 * np.diag(spread**2)
                 shape = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
@@ -63,20 +63,20 @@ def draw_chains(
 
 
 def split(samples: Floats) -> Floats:
-    """Chains (m, n, d) cut into halves, (2m, n/2, d); of an odd number of draws the first is left out."""
+    """Split chains (m, n, d) into halves, (2m, n/2, d), without the first of an odd number of draws."""
     half = samples.shape[1] // 2
     return np.concatenate([samples[:, -2 * half : -half], samples[:, -half:]])
 
 
 def r_hat(samples: Floats) -> Floats:
-    """√((W (n − 1)/n + B/n)/W), (d,), of chains (m, n, d), halved: near 1 where they mixed, inf where nothing moved."""
+    """Return √((W (n − 1)/n + B/n)/W), (d,), of split chains (m, n, d): near 1 if they mixed, inf if none moved."""
     within, total = _variances(split(samples))
     moved = within > 0.0
     return np.where(moved, np.sqrt(total / np.where(moved, within, 1.0)), np.inf)
 
 
 def effective_sample_size(samples: Floats) -> Floats:
-    """m n / (1 + 2 Σ_t ρ_t), (d,), of chains (m, n, d), halved: as many independent draws would tell as much."""
+    """Return m n / (1 + 2 Σ_t ρ_t), (d,), of split chains (m, n, d): the equivalent number of independent draws."""
     halves = split(samples)
     m, n, d = halves.shape
     _, total = _variances(halves)
@@ -97,7 +97,7 @@ def effective_sample_size(samples: Floats) -> Floats:
 
 
 def _variances(halves: Floats) -> tuple[Floats, Floats]:
-    """The variance within chains W, and W (n − 1)/n + B/n of all together, (d,)."""
+    """Return the variance within chains W, and the pooled estimate W (n − 1)/n + B/n, (d,)."""
     n = halves.shape[1]
     within = halves.var(axis=1, ddof=1).mean(axis=0)
     return within, within * (n - 1) / n + halves.mean(axis=1).var(axis=0, ddof=1)

@@ -1,4 +1,4 @@
-"""Several θ, one for each group of trajectories: what is asked of one group at a time."""
+"""Estimators with one θ per group of trajectories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from messirl.estimators.messi import MESSI
 
 @dataclass(eq=False, repr=False)
 class Grouped(MESSI):
-    """MESSI with a θ for each of several groups.
+    """Base class of MESSI with one θ per group.
 
     Attributes
     ----------
@@ -29,16 +29,18 @@ class Grouped(MESSI):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         if self.unlabelled_weight > 0.0:
-            raise ValueError(f"unlabelled_weight goes with one theta for all: {type(self).__name__} has several")
+            raise ValueError(
+                f"unlabelled_weight={self.unlabelled_weight:g}: {type(self).__name__} has several thetas and needs 0"
+            )
         if self.warm_start:
-            raise ValueError(f"warm_start goes with one theta for all: {type(self).__name__} has several")
+            raise ValueError(f"warm_start=True: {type(self).__name__} has several thetas and needs False")
 
     def _number(self, group: Any) -> int | None:
-        """The number of a group among those of the fit; None for what the model does where no group is named."""
+        """Return the index of a group in the fit; None selects the model's default."""
         raise NotImplementedError
 
     def _of(self, group: Any) -> Self:
-        """The same model, with the weights of one group only."""
+        """Return a copy of the model with the weights of one group only."""
         self._fitted()
         number = self._number(group)
         if number is None:
@@ -51,7 +53,7 @@ class Grouped(MESSI):
     def predict_proba(
         self, states: npt.ArrayLike, step: int | None = None, goal: int | None = None, group: Any = None
     ) -> Floats:
-        """π(·|s) of every state given, (n, A). With a horizon `step` must be given, with goals `goal`."""
+        """Return π(·|s) of the given states, (n, A). A horizon requires `step`, goals require `goal`."""
         return super(Grouped, self._of(group)).predict_proba(states, step, goal)
 
     def sample(
@@ -64,7 +66,7 @@ class Grouped(MESSI):
         random_state: Any = None,
         group: Any = None,
     ) -> Trajectories:
-        """n trajectories of the fitted policy, from the starts of the fit unless `start` (S,) is given."""
+        """Sample n trajectories of the fitted policy, from `start_` unless `start` (S,) is given."""
         return super(Grouped, self._of(group)).sample(n, length, goal=goal, start=start, random_state=random_state)
 
     def _revive(self, parts: Any) -> None:
@@ -75,7 +77,7 @@ class Grouped(MESSI):
 
 
 def as_labels(groups: npt.ArrayLike, n: int) -> Any:
-    """Labels of n trajectories as an array, or an error that says how many are wanted."""
+    """Return the labels of n trajectories as an array; raise an error if their number differs."""
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(f"groups has shape {labels.shape}: give one label for each of the {n} trajectories")

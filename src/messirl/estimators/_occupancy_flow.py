@@ -1,8 +1,7 @@
-"""The flow of occupancies: where what is done here goes next, over the places that can be met at all.
+"""The flow of occupancies over the places that can be reached.
 
-A place is a state or, with a horizon, a state at a step. What is done there is an action or, in a terminal state,
-staying: mass that has ended goes on for ever in itself, or until the horizon. An occupancy d ≥ 0 of all that can be
-done obeys
+A place is a state or, with a horizon, a state at a step. The choices x at a place are its actions or, in a terminal
+state, staying: mass that has ended remains there for ever, or until the horizon. An occupancy d ≥ 0 of choices obeys
 
     Σ_{x at place i} d(x) = b_i + γ Σ_x p(i|x) d(x),     that is,  b + Bᵀ d = 0  with  B = γP − E
 
@@ -27,11 +26,11 @@ from messirl.planning.reachability import arcs_of, reach
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """Places, what can be done there, and where it leads.
+    """Places, the choices there, and their successors.
 
-    place : (n,) t·S + s of every place that can be met; t is 0 where there is no horizon
-    at : (m,) the number of the place of all that can be done
-    action : (m,) what it is; −1: staying where a trajectory has ended
+    place : (n,) t·S + s of every reachable place; t is 0 without a horizon
+    at : (m,) the number of the place of every choice
+    action : (m,) its action; −1 for staying where a trajectory has ended
     rows : sparse (m, n), B
     source : (n,) b
     """
@@ -45,7 +44,7 @@ class Flow:
 
     @classmethod
     def of(cls, mdp: MDP, start: Floats) -> Flow:
-        """The flow from a start (S,) by actions that need not run into a dead end."""
+        """Make the flow from a start (S,) by the actions that avoid dead ends."""
         n, every, steps = mdp.n_states, np.arange(mdp.n_states), _steps(mdp)
         model, met = model_for(mdp), start > 0.0
         places, at, action, moves = [], [], [], []
@@ -65,7 +64,7 @@ class Flow:
             met = np.asarray(moves[-1].sum(axis=0)).ravel() > 0.0
         here = np.concatenate(places)
         ahead = moves[0] if mdp.horizon is None else sp.block_diag([*moves[:-1], sp.csr_array(moves[-1].shape)])
-        if mdp.horizon is not None:  # what is done at a step leads to the next
+        if mdp.horizon is not None:  # choices at a step lead to the next
             ahead = sp.hstack([sp.csr_array((ahead.shape[0], n)), ahead.tocsr()[:, :-n]])
         number = np.searchsorted(here, np.concatenate(at))
         leave = sp.csr_array((np.ones(number.size), (np.arange(number.size), number)), shape=(number.size, here.size))
@@ -74,10 +73,11 @@ class Flow:
         return cls(mdp, here, number, np.concatenate(action), rows, source)
 
     def density(self, trajectories: Trajectories, even: float, own_step: float) -> Floats:
-        """The density (m,) of what trajectories did, each of them discounted and cut ones as if they went on alike.
+        """Return the discounted density (m,) of the choices in trajectories; truncated ones are extrapolated.
 
-        even : the share that is spread evenly over all that can be done, step by step
-        own_step : with a horizon, the share of the rest that is of the step itself; what is left is of all steps
+        even : the share that is uniform over all choices, step by step
+        own_step : with a horizon, the share of the rest that comes from the step itself; the remainder is pooled
+            over all steps
         """
         acted, ended = discounted(self.mdp, trajectories)
         staying, (step, state) = self.action < 0, np.divmod(self.place[self.at], self.mdp.n_states)
@@ -91,32 +91,32 @@ class Flow:
             together = found(acted.sum(axis=0), ended.sum(axis=0), ())
             seen = own_step * self._by_step(seen, step) + (1.0 - own_step) * self._by_step(together, step)
         everywhere = self._by_step(np.ones_like(seen), step)
-        nobody = np.bincount(step, seen)[step] <= 0.0  # at this step, where the flow gets to
+        nobody = np.bincount(step, seen)[step] <= 0.0  # at this step
         return np.asarray((1.0 - even) * np.where(nobody, everywhere, self._by_step(seen, step)) + even * everywhere)
 
     def _by_step(self, shares: Floats, step: Ints) -> Floats:
-        """Shares (m,) made to sum to one, each step having the part of it that an occupancy has."""
+        """Normalise shares (m,) to sum to one, with the mass of each step that an occupancy has."""
         weight = self.mdp.discount ** np.arange(_steps(self.mdp)) / (_mass(self.mdp) if self.mdp.horizon else 1.0)
         total = np.bincount(step, shares, weight.size)
         return np.asarray(shares * np.where(total > 0.0, weight / np.where(total > 0.0, total, 1.0), 0.0)[step])
 
     def table(self, occupancy: Floats) -> Floats:
-        """d of actions, as a policy is stored: (S, A), or (H − 1, S, A); 0 where nothing can be done."""
+        """Return d of actions in the shape of a policy, (S, A) or (H − 1, S, A); 0 where no action is possible."""
         out, acts = np.zeros((_steps(self.mdp) * self.mdp.n_states, self.mdp.n_actions)), self.action >= 0
         out[self.place[self.at[acts]], self.action[acts]] = occupancy[acts]
         return out.reshape(self.mdp.policy_shape)
 
     def over_states(self, values: Floats) -> Floats:
-        """Numbers of places (n,) as (S,), or (H − 1, S); 0 where no trajectory can get to."""
+        """Return values of places (n,) as (S,), or (H − 1, S); 0 for unreachable places."""
         out = np.zeros(_steps(self.mdp) * self.mdp.n_states)
         out[self.place] = values
         return out.reshape(self.mdp.policy_shape[:-1])
 
 
 def discounted(mdp: MDP, trajectories: Trajectories) -> tuple[Floats, Floats]:
-    """What trajectories did, (T, S, A), and where they had ended, (T, S): Σ γ^t over their steps, T = 1 or H − 1.
+    """Return discounted counts Σ γ^t of actions, (T, S, A), and of ended trajectories, (T, S), with T = 1 or H − 1.
 
-    Without a horizon each trajectory has the mass 1/(1 − γ), one that is cut as if it went on as it did so far.
+    Without a horizon each trajectory has the mass 1/(1 − γ); truncated ones are scaled up to it.
     """
     g, made = mdp.discount, trajectories.lengths - 1
     left, trip = np.flatnonzero(trajectories.leaves), np.repeat(np.arange(len(trajectories)), made)
@@ -140,6 +140,6 @@ def _steps(mdp: MDP) -> int:
 
 
 def _mass(mdp: MDP) -> float:
-    """Σ_t γ^t."""
+    """Return Σ_t γ^t."""
     g = mdp.discount
     return 1.0 / (1.0 - g) if mdp.horizon is None else float((g ** np.arange(_steps(mdp))).sum())

@@ -1,9 +1,8 @@
-"""What every fitted method offers: a policy, and what can be asked of it.
+"""Base class of all estimators: a fitted policy with scores, predictions and samples.
 
-The ladder of estimators: `PolicyEstimator` ← `RewardEstimator` (reward.py), which also has θ ← `MaximumEntropy`
-(maximum_entropy.py), which also has a model of how the expert errs, a solver and a bound on θ. A
-method that finds a policy by other means than a reward derives from the first; its `fit` sets `mdp_`, `policy_`,
-`start_` and `converged_`.
+The class hierarchy: `PolicyEstimator` ← `RewardEstimator` (reward.py), which adds θ ← `MaximumEntropy`
+(maximum_entropy.py), which adds a stochastic model of the expert, a solver and a bound on θ. A method that finds a
+policy without a reward derives from the first; its `fit` sets `mdp_`, `policy_`, `start_` and `converged_`.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ from messirl.planning._validation import check_goal
 
 
 class PolicyEstimator(Saved):
-    """A policy learned for an MDP: what it predicts, how well, and how it is saved.
+    """A policy learned for an MDP, with its predictions, scores and file format.
 
     Attributes
     ----------
     mdp_ : MDP
-        The problem it was fitted to.
+        The MDP that was fitted.
     policy_ : array (S, A), (H − 1, S, A) with a horizon, or a mapping from goal to (S, A)
-        π(a|s); rows of states where a trajectory has ended are zero. With a horizon, where all steps would take more
-        than half a gigabyte: a sequence of (S, A), each computed when it is asked for.
+        π(a|s); rows of terminal states are zero. With a horizon, if all steps would take more than half a gigabyte, a
+        sequence of (S, A), each computed on access.
     start_ : array (S,)
         The distribution of first states, from which `sample` draws.
     converged_ : bool
-        Whether the search for it converged.
+        Whether the search converged.
     """
 
     mdp_: MDP
@@ -51,11 +50,11 @@ class PolicyEstimator(Saved):
         inherit_documentation(cls)
 
     def score(self, trajectories: TrajectoriesLike) -> float:
-        """Mean log-probability per step, pooled over trajectories: log π(a|s), or log Σ_a π(a|s) p(s'|s,a)."""
+        """Return the mean log-probability per step over all trajectories: log π(a|s), or log Σ_a π(a|s) p(s'|s,a)."""
         return self._scored(as_trajectories(trajectories))[0]
 
     def _scored(self, trajectories: Trajectories) -> tuple[float, Floats]:
-        """The score, and the log-probability of each of the trajectories, (n,)."""
+        """Return the score, and the log-probability of each trajectory, (n,)."""
         self._fitted()
         check_trajectories(self.mdp_, trajectories)
         steps = int((trajectories.lengths - 1).sum()) if len(trajectories) else 0
@@ -68,11 +67,11 @@ class PolicyEstimator(Saved):
         return float(logs.sum() / steps), logs
 
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
-        """Log-probability of each of the trajectories, (n,)."""
+        """Return the log-probability of each trajectory, (n,)."""
         return log_likelihood(self.mdp_, self.policy_, trajectories)
 
     def predict_proba(self, states: npt.ArrayLike, step: int | None = None, goal: int | None = None) -> Floats:
-        """π(·|s) of every state given, (n, A). With a horizon `step` must be given, with goals `goal`."""
+        """Return π(·|s) of the given states, (n, A). A horizon requires `step`, goals require `goal`."""
         self._fitted()
         at = np.asarray(states)
         at = at.astype(np.int64) if at.size == 0 else at
@@ -83,10 +82,10 @@ class PolicyEstimator(Saved):
         return np.array(self._one_policy(step, goal)[at])
 
     def _towards(self, goal: int | None) -> Any:
-        """The policy of the fit or, with goals, the policy towards `goal`."""
+        """Return the fitted policy or, with goals, the policy towards `goal`."""
         if (goal is None) == isinstance(self.policy_, Mapping):
             raise ValueError(
-                "say goal=, towards which state" if goal is None else "this fit has no goals: leave goal out"
+                "this fit has goals: pass goal=, a state" if goal is None else "this fit has no goals: leave goal out"
             )
         check_goal(self.mdp_, goal)
         return self.policy_ if goal is None else np.asarray(self.policy_[goal])
@@ -98,7 +97,7 @@ class PolicyEstimator(Saved):
                 raise ValueError("this fit has no horizon: leave step out")
             return np.asarray(policy)
         if step is None:
-            raise ValueError(f"say step=, 0 to {len(policy) - 1}: the policy depends on it")
+            raise ValueError(f"this fit has a horizon: pass step=, from 0 to {len(policy) - 1}")
         if not is_whole(step):
             raise TypeError(f"step must be a whole number, not {step!r}")
         if not 0 <= step < len(policy):
@@ -114,7 +113,7 @@ class PolicyEstimator(Saved):
         start: npt.ArrayLike | None = None,
         random_state: Any = None,
     ) -> Trajectories:
-        """n trajectories of the fitted policy, from the starts of the fit unless `start` (S,) is given."""
+        """Sample n trajectories of the fitted policy, from `start_` unless `start` (S,) is given."""
         self._fitted()
         policy = self._towards(goal)
         seed = getattr(self, "random_state", None) if random_state is None else random_state
@@ -122,7 +121,7 @@ class PolicyEstimator(Saved):
         return sample(self.mdp_, policy, n, length, seed, goal=goal, start=begin)
 
     def _check_shapes(self, shape: tuple[int, ...], *names: str) -> None:
-        """Refuse fitted arrays, read from a file, that do not have this shape or are not finite."""
+        """Refuse fitted arrays from a file that do not have this shape or are not finite."""
         for name in names:
             array = getattr(self, name, None)
             if array is not None and (

@@ -1,4 +1,4 @@
-"""Methods that fit to the experts and, as far as one likes, to the others too: weighted pooling."""
+"""Weighted pooling: methods that fit to the experts and, with a lower weight, to unlabelled trajectories."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from messirl.estimators._streaming import Together
 from messirl.objective import Evaluation, Objective, checked_weights
 from messirl.optim.box_search import ASKED, RISING, Result, continued
 
-SADDLES = 3  # that a search climbs on from
+SADDLES = 3  # saddle points that a search leaves, at most
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PooledEstimator(MaximumEntropy):
-    """One search for θ, to experts and, at a weight of their own, to unlabelled trajectories.
+    """Base class of estimators with one θ for experts and, by weighted pooling, unlabelled trajectories.
 
     Parameters
     ----------
     unlabelled_weight : float
-        How much an unlabelled trajectory counts among those that are made likely, where an expert's counts 1. 0: not
-        at all; 1: as an expert's. Above 0, where only one of the two sets has actions, both are taken without.
+        Weight of an unlabelled trajectory in the objective, where an expert's has the weight 1; 0 leaves them out.
+        Above 0, if only one of the two sets has actions, the actions are ignored.
     theta_prior : float, optional
-        Standard deviation of a normal prior of every weight, in units of one over the spread of its feature. About 10
-        says nothing of weights that trajectories tell of, and keeps from the bound those that none does. None: no
-        prior.
+        Standard deviation of a normal prior of every weight, in units of one over the spread of its feature. A value
+        of about 10 has little effect on weights that the data determine, and keeps the others from the bound. None
+        means no prior.
     """
 
     unlabelled_weight: float = UNLABELLED_WEIGHT
@@ -49,7 +49,7 @@ class PooledEstimator(MaximumEntropy):
         if self.theta_prior is not None:
             number("theta_prior", self.theta_prior, above=0.0)
             if self.solver == "paper":
-                raise ValueError("theta_prior with solver='paper': Alg. 1 has none; it goes with solver='lbfgs' only")
+                raise ValueError("theta_prior is not available with solver='paper' (Alg. 1): use solver='lbfgs'")
 
     def _search(
         self,
@@ -60,9 +60,9 @@ class PooledEstimator(MaximumEntropy):
         quadratic: Floats | None,
         weight: npt.ArrayLike | None,
     ) -> Generator[Question, Evaluation, tuple[Trajectories, Objective, Floats, Result]]:
-        """Search θ for the experts, and for the others of everyone as far as `unlabelled_weight` says.
+        """Search θ for the experts and, with `unlabelled_weight`, for the unlabelled trajectories in `everyone`.
 
-        Returns the trajectories that were made likely, their objective, where the search began, and its end.
+        Returns the trajectories in the objective, the objective, the initial θ, and the result of the search.
         """
         light, some, n_expert = float(self.unlabelled_weight), expert, len(expert)
         pooled = light > 0.0 and len(everyone) > n_expert
@@ -86,11 +86,11 @@ class PooledEstimator(MaximumEntropy):
 
     @property
     def _begins_elsewhere(self) -> bool:
-        """Whether the search begins where the user said."""
+        """True if the user gave an initial θ."""
         return self.theta_init is not None and not isinstance(self.theta_init, Nearby) and self.solver == "lbfgs"
 
     def _or_from_default(self, objective: Objective, found: Result) -> Generator[Question, Evaluation, Result]:
-        """The better of an optimum and of the one to which the default start leads: there may be several."""
+        """Search from the default start too, and return the better optimum: there may be several."""
         left = self.max_iter - found.iterations
         if left <= 0:
             return found
@@ -104,7 +104,7 @@ class PooledEstimator(MaximumEntropy):
         return found.at_a_cost_of(other)
 
     def _to_a_summit(self, objective: Objective, theta: Floats) -> Generator[Question, Evaluation, Result]:
-        """The search from θ, gone on from saddles that it ends on."""
+        """Search from θ, and continue from saddle points on which the search ends."""
         result = yield from self._optimise(objective, theta, self.max_iter, self.callback)
         for _ in range(SADDLES):
             way = upward(objective, result.theta, self._bound) if result.converged else None
@@ -114,7 +114,7 @@ class PooledEstimator(MaximumEntropy):
         return result
 
     def _over(self, objective: Objective, result: Result, way: Floats) -> Generator[Question, Evaluation, Result]:
-        """The search gone on from a saddle, along a direction in which J rises."""
+        """Continue the search from a saddle point, along a direction in which J rises."""
         sides = [np.clip(result.theta + side * way, -self._bound, self._bound) for side in (0.1, -0.1)]
         begin = max(sides, key=lambda at: objective(at).value)
         left = self.max_iter - result.iterations

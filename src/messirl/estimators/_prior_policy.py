@@ -1,11 +1,10 @@
-"""What is usual: a base policy from trajectories of unknown quality.
+"""Population policy: a prior policy estimated from trajectories of unknown quality.
 
     π₀(a|s) = (n(s,a) + α/deg(s)) / (n(s) + α)      over the deg(s) actions allowed in s
 
-with n how often an action was taken there and α the strength of the prior, under which all allowed
-actions are equally likely.
-Where actions were not recorded, a move is shared out among those that can make it, by how likely each makes it. The
-unlabelled trajectories say what is usual; the experts, by θ, what they do differently.
+with n the number of times an action was taken and α the strength of a uniform prior over the allowed actions. Where
+actions were not recorded, a transition is shared among the actions in proportion to its probability under each. The
+unlabelled trajectories determine the population policy; θ, how the experts differ from it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from messirl.data.transition_index import chances
 
 
 def usual_policy(mdp: MDP, trajectories: Trajectories | StreamedTrajectories, strength: float) -> Floats:
-    """π₀ (S, A), all steps and goals together; zero rows where no action is allowed."""
+    """Estimate π₀ (S, A), pooled over steps and goals; rows without allowed actions are zero."""
     return smoothed(mdp, action_counts(mdp, trajectories), strength)
 
 
@@ -33,10 +32,10 @@ def action_counts(
     *,
     by_step: bool = False,
 ) -> Floats:
-    """n(s,a) (S, A): how often an action was taken, or by how likely each made the move, may have been.
+    """Count the actions taken, n(s,a) (S, A); a transition without an action is shared by its probabilities.
 
-    weight : (N,) what every choice counts, in the order of the trajectories; None: 1
-    by_step : whether steps are kept apart, (H − 1, S, A), where there is a horizon
+    weight : (N,) weight of every choice, in the order of the trajectories; None: 1
+    by_step : whether to count each step separately, (H − 1, S, A), if there is a horizon
     """
     if isinstance(trajectories, StreamedTrajectories):
         kinds = gathered(mdp, trajectories).own
@@ -53,19 +52,19 @@ def action_counts(
 
 
 def smoothed(mdp: MDP, n: Floats, strength: float, prior: Floats | None = None) -> Floats:
-    """(n(s,a) + α p(a|s)) / (n(s) + α), of n (…, S, A); zero rows where no action is allowed.
+    """Return (n(s,a) + α p(a|s)) / (n(s) + α), of n (…, S, A); rows without allowed actions are zero.
 
-    prior : p (S, A), where α is `strength`; None: all allowed actions are equally likely
+    prior : p (S, A), where α is `strength`; None: uniform over the allowed actions
     """
     if prior is None:
         prior = mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1)
     total = n.sum(axis=-1, keepdims=True) + strength
-    told = mdp.allowed.any(axis=1, keepdims=True) & (total > 0.0)
-    return np.where(told, (n + strength * prior) / np.where(total > 0.0, total, 1.0), prior)
+    defined = mdp.allowed.any(axis=1, keepdims=True) & (total > 0.0)
+    return np.where(defined, (n + strength * prior) / np.where(total > 0.0, total, 1.0), prior)
 
 
 def base_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
-    """Σ_t γ^t log π₀ of every trajectory, (n,), as if log π₀ were one more feature of a step, its weight 1."""
+    """Return Σ_t γ^t log π₀ of every trajectory, (n,): log π₀ acts as a further feature with weight 1."""
     assert mdp.reference is not None
     left = np.flatnonzero(trajectories.leaves)
     rows, actions = mdp.reference[trajectories.states[left]], trajectories.actions

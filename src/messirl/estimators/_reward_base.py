@@ -1,4 +1,4 @@
-"""Methods that find a reward, r_θ = features @ θ, and the policy that follows from it."""
+"""Base class of the methods that estimate a reward, r_θ = features @ θ, and the policy that follows from it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Whether a search ended on a summit, where the objective need not be concave: J of choices.
+"""Second-order check: tell a maximum from a saddle point, where J (of choices) need not be concave.
 
-Where the gradient vanishes J may still rise, on a saddle. The curvature is looked at in a Krylov space: directions that
-Lanczos' method builds from products of ∇²J with a vector, each a difference of two exact gradients. It holds the
-direction of strongest rise, if there is one, after a few of them; with few features it is the whole space.
+Where the gradient vanishes J may still rise, on a saddle point. The Hessian is projected onto a Krylov space, which
+Lanczos' method builds from Hessian-vector products, each a difference of two exact gradients. A few of them suffice to
+find the direction of strongest rise, if there is one; with few features they span the whole space.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from messirl._types import Floats
 from messirl.objective import Objective
 
-DIRECTIONS = 12  # looked at, at most
-STEP = 1e-5  # of the differences, in units of the weights
-RISE = 1e-3  # curvature, relative to the largest there is, from which on J is said to rise
+DIRECTIONS = 12  # largest dimension of the Krylov space
+STEP = 1e-5  # step of the differences, in units of the weights
+RISE = 1e-3  # curvature, relative to the largest one, above which J counts as rising
 
 
 def upward(objective: Objective, theta: Floats, bound: float) -> Floats | None:
-    """A direction (d,) in which J rises both ways from where its gradient vanishes; None on a summit."""
+    """Return a direction (d,) along which J rises both ways from a stationary point; None at a maximum."""
     if objective.concave:
         return None
     unit = np.where(np.abs(theta) < bound * (1.0 - 1e-9), 1.0 / objective.scale, 0.0)
@@ -34,8 +34,8 @@ def upward(objective: Objective, theta: Floats, bound: float) -> Floats | None:
             break
         basis.append(rest / size)
     space = np.array(basis[: len(products)])
-    bend = space @ np.array(products).reshape(space.shape).T
-    if not space.size or not np.isfinite(bend).all():
+    hessian = space @ np.array(products).reshape(space.shape).T  # projected
+    if not space.size or not np.isfinite(hessian).all():
         return None
-    values, vectors = np.linalg.eigh(0.5 * (bend + bend.T))
+    values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
     return unit * (vectors[:, -1] @ space) if values[-1] > RISE * float(np.abs(values).max()) else None

@@ -1,9 +1,9 @@
-"""Unlabelled trajectories that stay in files: what a fit makes of them, and who cannot use them.
+"""Fits to unlabelled trajectories that stay in files, and the check of methods that need them in memory.
 
-A fit needs their feature counts, how often each choice was made, and where they begin, all of which one pass gathers
-(data/sufficient_statistics.py).
-Sums over trajectories in memory are then sums over kinds of choices, each times how often it
-was made.
+A fit needs their feature counts, the number of times each choice was made, and their first states; one pass gathers
+them all (data/sufficient_statistics.py).
+Sums over trajectories in memory then become sums over kinds of choices, each times its
+count.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ IN_MEMORY = "read them with messirl.io.read_trajectories, if they fit in memory"
 def refuse_streamed(given: Any, who: str, why: str) -> None:
     """Refuse unlabelled trajectories in files, or a path to them, where they are needed in memory."""
     if in_files(given):
-        raise ValueError(f"{who} {why}, so that unlabelled trajectories cannot stay in files: {IN_MEMORY}")
+        raise ValueError(f"{who} {why}, so unlabelled trajectories cannot stay in files: {IN_MEMORY}")
 
 
 def counts_of_both(mdp: MDP, expert: Trajectories, unlabelled: StreamedTrajectories) -> Any:
-    """Feature counts of the experts and of those in files, (l + n, d), each set by its own actions.
+    """Return the feature counts of the experts and of those in files, (l + n, d), each set by its own actions.
 
-    They are an array, or used like one (data/spill.py).
+    The result is an array, or used like one (data/spill.py).
     """
     own = checked_feature_counts(mdp, expert, " of expert")
     return stacked(own, gathered(mdp, unlabelled, counted=True).counts)
 
 
 def penalty_of(measure: Similarity, mdp: MDP, everyone: Trajectories | Together, counts: Floats) -> Floats:
-    """M (d, d) of Eq. 5; of many trajectories in files it is kept, since the methods beside a fit ask for it too."""
+    """Return M (d, d) of Eq. 5; for trajectories in files it is cached, since baselines need it too."""
     if not isinstance(everyone, Together):
         return measure.penalty(everyone, counts)
     if not isinstance(measure, Hashable):
@@ -57,7 +57,7 @@ def penalty_of(measure: Similarity, mdp: MDP, everyone: Trajectories | Together,
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """Σ = Σ* ∪ Σ̃, the experts in memory and the others in files."""
+    """Σ = Σ* ∪ Σ̃, with the experts in memory and the unlabelled trajectories in files."""
 
     expert: Trajectories
     unlabelled: StreamedTrajectories
@@ -66,7 +66,7 @@ class Together:
         return len(self.expert) + len(self.unlabelled)
 
     def first(self, mdp: MDP) -> Floats:
-        """How many begin in each state, (S,)."""
+        """Count the trajectories that start in each state, (S,)."""
         own = np.bincount(self.expert.first, minlength=mdp.n_states)
         return np.asarray(own + gathered(mdp, self.unlabelled).first, dtype=np.float64)
 
@@ -81,9 +81,9 @@ class Together:
         entropy: str,
         tilted: bool,
     ) -> Objective:
-        """J of both sets: `own` (l,) are the weights of the experts, `light` that of each of the others.
+        """Return J of both sets, with weights `own` (l,) of the experts and `light` of each unlabelled trajectory.
 
-        counts : (l + n, d) of the objective of counts; None: choices are made likely
+        counts : (l + n, d) for the objective "counts"; None for "choices"
         """
         recorded = self.expert.actions is not None and self.unlabelled.with_actions
         others = gathered(mdp, self.unlabelled, moved=not recorded)
@@ -112,7 +112,7 @@ class Together:
         return choice_scale(mdp, made, float(weights @ choice_mass(mdp, self.expert)) + weight * others.mass)
 
     def _totals(self, mdp: MDP, kinds: Kinds, weights: Floats, weight: float) -> tuple[Any, Floats]:
-        """The kinds of choices of both sets by their keys, and how much each counts."""
+        """Return the keys of the kinds of choices in both sets, and the total weight of each."""
         own = choice_keys(mdp, self.expert, recorded=kinds.recorded)
         trip = np.repeat(np.arange(len(self.expert)), self.expert.lengths - 1)
         keys, at = np.unique(np.concatenate([own, kinds.keys]), return_inverse=True)
@@ -120,11 +120,11 @@ class Together:
         return keys, np.bincount(at, much, keys.size).astype(np.float64)
 
     def _check_alive(self, mdp: MDP, kinds: Kinds) -> None:
-        """As `check_alive` does it for trajectories in memory."""
+        """Refuse dead ends, as `check_alive` does for trajectories in memory."""
         wrong = never_made(mdp, kinds.choices(mdp))
         if wrong.any():
             who, step = next(makers(mdp, self.unlabelled, kinds.keys[wrong], recorded=kinds.recorded))
             raise ValueError(
-                f"unlabelled: trajectory {who}, step {step}: this can run into a dead end or never end, which the "
-                "model never does: make the dead end terminal, or drop the trajectory"
+                f"unlabelled: trajectory {who}, step {step}: this can run into a dead end or never end, which has "
+                "probability 0 in the model: make the dead end terminal, or drop the trajectory"
             )

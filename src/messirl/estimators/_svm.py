@@ -1,10 +1,10 @@
-"""A support vector machine, linear and without offset, by an interior-point method on its dual.
+"""Linear support vector machine without offset, by an interior-point method on its dual.
 
     min_w  ½‖w‖² + Σ_i c_i max(0, 1 − y_i wᵀx_i)         w = Σ_i α_i y_i x_i = Zᵀα
     min_α  ½‖Zᵀα‖² − Σ_i α_i,    0 ≤ α ≤ c                the rows of Z are y_i x_i
 
-The multipliers s of α ≥ 0 and t of α ≤ c go to zero with their products s α and t (c − α) along the central path. Each
-Newton step solves a system of as many unknowns as there are features, so that a few hundred points take milliseconds.
+The multipliers s of α ≥ 0 and t of α ≤ c satisfy complementarity, s α → 0 and t (c − α) → 0, along the central path.
+Each Newton step solves a system with as many unknowns as there are features: a few hundred points take milliseconds.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from scipy.linalg import lstsq
 from messirl._types import Floats
 
 MAX_STEPS = 60
-GAP = 1e-9  # what the primal may be above the dual, relative to their size
-SHORT = 0.99  # share of the way to the boundary that a step goes
+GAP = 1e-9  # tolerance of the duality gap, relative to the objective
+SHORT = 0.99  # fraction of the way to the boundary that a step takes
 
 
 def support_vector_machine(points: Floats, signs: Floats, costs: Floats) -> Floats:
-    """The w (d,) for points (n, d) of signs ±1 (n,) that cost c > 0 (n,) per unit by which they miss the margin."""
+    """Fit w (d,) to points (n, d) with labels ±1 (n,) and costs c > 0 (n,) per unit of margin violation."""
     z = signs[:, None] * points
     alpha, room = 0.5 * costs, 0.5 * costs
     w: Floats = z.T @ alpha
-    slope = z @ w - 1.0  # of the dual: s − t, from the beginning on
+    slope = z @ w - 1.0  # of the dual: s − t, from the first step on
     away = 1.0 + float(np.abs(slope).mean())
     s, t = np.maximum(slope, 0.0) + away, np.maximum(-slope, 0.0) + away
     identity, nothing = np.eye(z.shape[1]), np.zeros(z.shape[1])
@@ -52,6 +52,6 @@ def support_vector_machine(points: Floats, signs: Floats, costs: Floats) -> Floa
 
 
 def _reach(values: Floats, change: Floats) -> float:
-    """How many times a change (n,) may be added to positive values (n,) until one of them is zero."""
+    """Return the largest multiple of a change (n,) that keeps positive values (n,) nonnegative."""
     falling = change < 0.0
     return float((-values[falling] / change[falling]).min()) if falling.any() else np.inf

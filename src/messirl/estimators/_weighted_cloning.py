@@ -1,9 +1,9 @@
-"""Cloning in which choices weigh more or less: what the methods with a discriminator have in common.
+"""Weighted behaviour cloning: the base of the methods with a discriminator.
 
     maximise  Σ_{s,a} W(s,a) log π(a|s),   so that  π(a|s) = W(s,a) / Σ_b W(s,b)
 
-W adds up the weights of the choices of both sets. It is given the size of the choices that such weights amount to,
-N = (Σ v)² / Σ v² over choices (Kish), and the prior of cloning then counts as it does there.
+W sums the weights of the choices of both sets. It is rescaled to their effective sample size N = (Σ v)² / Σ v² (Kish),
+so that the prior has the same strength as in plain cloning.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from messirl.estimators._prior_policy import action_counts, smoothed
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class WeightedCloning(CountedPolicy):
-    """Cloning of experts and others, each choice weighed by how much a discriminator takes it for an expert's.
+    """Behaviour cloning of both sets, with each choice weighted by a discriminator.
 
     Parameters
     ----------
     discriminator : {"features", "table"}
-        What tells experts' choices from others': a function linear in features, f(s,a), or of state features f(s) and
-        the mean of f(s') where the action leads; or any function of state-action pairs, in closed form. A table knows
-        nothing of pairs that no expert took: with it, unlabelled trajectories say next to nothing.
+        "features": logistic regression on f(s,a) or, with state features, on f(s) and the expected f(s') of the action.
+        "table": any function of state-action pairs, in closed form. A table cannot judge pairs that no expert took, so
+        that unlabelled trajectories have almost no effect.
     ridge : float
-        The penalty ½ ridge ‖w‖² on the weights of features in units of their spread.
+        Strength of the penalty ½ ridge ‖w‖² on the weights of standardised features.
     smoothing : float
-        α, how many choices per state the prior counts as, under which all allowed actions are equally likely.
+        α, the strength of a uniform prior over the allowed actions, in choices per state.
 
     Attributes
     ----------
     discriminator_ : array (S, A)
-        How sure it is that an expert took the action, between 0 and 1; 0 for what nobody did.
+        Estimated probability that an expert took the action; 0 for pairs without data.
     effective_sample_size_ : float
-        How many choices the weighted ones of both sets amount to.
+        Effective number of weighted choices in both sets.
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("discriminator_",)
@@ -55,7 +55,7 @@ class WeightedCloning(CountedPolicy):
         checked_discriminator(self.discriminator, self.ridge)
 
     def _counts_of_both(self, mdp: MDP, expert: Trajectories, unlabelled: Any) -> tuple[Floats, Floats]:
-        """How often the experts and the others took each action, (S, A)."""
+        """Count how often the experts and the unlabelled trajectories took each action, (S, A)."""
         own, others = action_counts(mdp, expert), action_counts(mdp, unlabelled)
         if not others.any():
             raise ValueError(f"no unlabelled trajectory makes a step, and {type(self).__name__} learns from those")
@@ -68,9 +68,9 @@ class WeightedCloning(CountedPolicy):
 
 
 def weighted_clone(mdp: MDP, sets: list[tuple[Floats, Floats]], rows: Ints, smoothing: float) -> tuple[Floats, float]:
-    """The policy (S, A) that weighted choices of some sets lead to, and how many choices they amount to.
+    """Return the policy (S, A) cloned from weighted choices, and their effective sample size.
 
-    sets : for each its counts n (m,) and the weight v (m,) of one choice, pair by pair; Σ n v below 0 counts as 0
+    sets : for each set its counts n (m,) and the weight v (m,) per choice of every pair; Σ n v below 0 counts as 0
     rows : (m,) the pairs, s·A + a
     """
     total = np.add.reduce([n * v for n, v in sets])

@@ -1,15 +1,15 @@
-"""Abbeel and Ng 2004: policies are added until a mixture of them has the experts' feature counts.
+"""Abbeel and Ng 2004: policies are added until a mixture of them matches the experts' feature counts.
 
 With f̄ the counts of the mixture so far, each round finds the policy that is best for the reward w = f* − f̄, adds it,
-and mixes anew:
+and updates the mixture:
 
-    projection    f̄ moves along the segment to the new policy's counts, as close to f* as it comes
-    max-margin    f̄ is the point closest to f* among all mixtures of what was found, so that w is the direction in which
-                  the experts are ahead of every policy found by the widest margin
+    projection    f̄ is the projection of f* onto the segment from f̄ to the new policy's counts
+    max-margin    f̄ is the point closest to f* among all mixtures of the policies found, so that w is the direction in
+                  which the experts are ahead of every policy found by the widest margin
 
-The margin t = ‖f* − f̄‖ bounds what any reward with ‖θ‖ ≤ 1 can tell between experts and mixture: at t ≤ ε the search
-ends. The counts of few trajectories may be out of every policy's reach; but no mixture at all can come closer than
-wᵀ(f* − f_π)/‖w‖ with π the best policy for w, and where that bound is within ε of the margin the search ends too.
+The margin t = ‖f* − f̄‖ bounds the difference between experts and mixture under any reward with ‖θ‖ ≤ 1: the search
+ends at t ≤ ε. No policy may be able to match the counts of a few trajectories. But no mixture can come closer than
+wᵀ(f* − f_π)/‖w‖ with π the best policy for w, and the search also ends if the margin is within ε of that bound.
 """
 
 from __future__ import annotations
@@ -31,39 +31,39 @@ from messirl.estimators._apprenticeship import Mixture
 from messirl.estimators._best_response import Responses
 from messirl.estimators._input_checks import check_bounded, mean_counts, read_sets
 
-NEAR = 0.01  # share of the first margin that epsilon=None stops at
+NEAR = 0.01  # epsilon=None, relative to the first margin
 MATCHED, CLOSEST, ALL = "the counts are matched", "no mixture comes closer", "max_policies policies were found"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AbbeelNg(Mixture):
-    """Apprenticeship learning by matching feature counts: a mixture of policies that collects what the experts do.
+    """Apprenticeship learning by feature matching: a mixture of policies with the experts' feature counts.
 
-    It needs the dynamics, and the states of the experts' trajectories; actions only with state-action features. Of
-    unlabelled trajectories it makes no use.
+    It needs the dynamics, and the states of the experts' trajectories; actions only with state-action features. It does
+    not use unlabelled trajectories.
 
     Parameters
     ----------
     version : {"projection", "max-margin"}
-        How the policies found are mixed: by a step towards the newest, or by the closest of all mixtures.
+        Update of the mixture: a step towards the newest policy, or the closest of all mixtures.
     epsilon : float, optional
-        ε, the distance to the experts' counts at which the search ends. None: a hundredth of the distance that the
-        first policy has.
+        ε, the distance to the experts' counts at which the search ends. None: a hundredth of the distance of the first
+        policy.
     max_policies : int
-        Policies at most.
+        Maximum number of policies.
 
     Attributes
     ----------
     margin_ : float
-        ‖f* − f̄‖, how far the mixture's counts are from the experts'.
+        ‖f* − f̄‖, the distance of the mixture's counts from the experts'.
     bound_ : float
-        No mixture of any policies comes closer to the experts' counts than this.
+        Lower bound on this distance for any mixture of policies.
     margins_ : array (k,)
         The margin after each policy.
     converged_ : bool
         Whether the margin is at most ε, or at most ε above the bound.
     termination_ : str
-        Which of these it was.
+        Reason why the search ended.
 
     References
     ----------
@@ -71,7 +71,7 @@ class AbbeelNg(Mixture):
 
     Examples
     --------
-    Six places in a row. The experts stay near the right end, which no single policy without chance does as they do.
+    Six states in a row. The experts stay near the right end; no deterministic policy matches their counts.
 
     >>> import numpy as np
     >>> from messirl import MDP, sample, soft_policy
@@ -94,7 +94,7 @@ class AbbeelNg(Mixture):
     max_policies: int = 200
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
-        """Fit to the counts of the expert's trajectories; `unlabelled` is not looked at."""
+        """Fit to the counts of the expert's trajectories; `unlabelled` is not used."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
         if self.version not in VERSIONS:
@@ -123,8 +123,8 @@ class AbbeelNg(Mixture):
         self.termination_, self.converged_ = reason, reason != ALL
         if not self.converged_:
             warnings.warn(
-                f"AbbeelNg did not converge: {reason}, the margin is {self.margin_:.3g} where {bound:.3g} may be "
-                f"possible, and epsilon is {epsilon:.2g}: allow more policies, or a larger epsilon",
+                f"AbbeelNg did not converge: {reason}. The margin is {self.margin_:.3g}, its lower bound {bound:.3g}, "
+                f"and epsilon {epsilon:.2g}: raise max_policies or epsilon",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -132,7 +132,7 @@ class AbbeelNg(Mixture):
 
 
 def projected(counts: Floats, weights: Floats, target: Floats) -> Floats:
-    """Weights (k,) after the policy with the last of the counts (k, d) came to a mixture with weights (k − 1,).
+    """Return weights (k,) after adding the policy with the last of the counts (k, d) to a mixture (k − 1,).
 
     f̄ ← f̄ + α (f_k − f̄),     α = (f_k − f̄)ᵀ(f* − f̄) / ‖f_k − f̄‖², within [0, 1]
     """
@@ -143,10 +143,11 @@ def projected(counts: Floats, weights: Floats, target: Floats) -> Floats:
 
 
 def closest(counts: Floats, weights: Floats, target: Floats) -> Floats:
-    """Weights (k,), at least 0 and summing to 1, of the mixture of the counts (k, d) closest to the target (d,).
+    """Return weights (k,), nonnegative with sum 1, of the mixture of counts (k, d) closest to the target (d,).
 
-    Whatever the weights before. With M = (counts − target)ᵀ the u ≥ 0 that minimises ‖M u‖² + (1 − Σu)² is a multiple
-    of it: along a direction λ, Σλ = 1, the least of s²‖Mλ‖² + (1 − s)² is q/(1 + q), which rises with q = ‖Mλ‖².
+    The previous weights do not matter. With M = (counts − target)ᵀ the u ≥ 0 that minimises ‖M u‖² + (1 − Σu)² is a
+    multiple of the result: along a direction λ, Σλ = 1, the minimum of s²‖Mλ‖² + (1 − s)² over s is q/(1 + q), which
+    increases with q = ‖Mλ‖².
     """
     away = (counts - target).T
     size = max(float(np.abs(away).max()), np.finfo(float).tiny)
@@ -156,7 +157,7 @@ def closest(counts: Floats, weights: Floats, target: Floats) -> Floats:
 
 
 def rounding(counts: Floats, target: Floats) -> float:
-    """A distance between counts that is none."""
+    """Return the distance between counts that rounding alone may cause."""
     return 1e-10 * float(max(np.abs(counts).max(), np.abs(target).max()))
 
 

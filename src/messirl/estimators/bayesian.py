@@ -1,13 +1,12 @@
-"""Bayesian IRL, Ramachandran and Amir 2007: how likely every reward is, given what the experts chose.
+"""Bayesian IRL, Ramachandran and Amir 2007: the posterior of the reward given the experts' choices.
 
     P(θ | Σ*) ∝ P(θ) Π_ζ Π_t exp(β Q*_θ(s_t, a_t)) / Σ_b exp(β Q*_θ(s_t, b))
 
-Q* are the hard-max values: the experts know what is best and act on it with a precision of β. Where actions were not
-recorded, a step has the probability Σ_a π(a|s) p(s'|s, a). The prior is normal, or uniform in a box.
+Q* are the optimal action values: the experts follow their Boltzmann policy with inverse temperature β. Where actions
+were not recorded, a step has the probability Σ_a π(a|s) p(s'|s, a). The prior is normal, or uniform in a box.
 
-Chains of Metropolis' rule (chains.py) draw from it, in units of one over the features' spread. The original walks on a
-grid of rewards, one per state; with weights of features a continuous walk serves, and its steps fit the shape of the
-posterior.
+Metropolis chains (chains.py) sample the posterior, in units of one over the features' spread. The original walks on a
+grid of rewards, one per state; weights of features allow a continuous walk, whose proposals adapt to the posterior.
 """
 
 from __future__ import annotations
@@ -33,33 +32,34 @@ from messirl.planning.likelihood import action_values, step_logs, sum_of_steps
 from messirl.planning.sampling import random_source
 
 PRIORS = ("normal", "uniform")
-MIXED = 1.1  # R-hat above which chains have not mixed
+MIXED = 1.1  # largest R-hat of chains that count as mixed
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BayesianIRL(RewardEstimator):
     """Bayesian inverse reinforcement learning: draws from the posterior of θ, and its mean.
 
-    It needs the dynamics, and the experts' trajectories, with actions or without. Of unlabelled trajectories it makes
-    no use. Every draw solves the MDP once. With more than a few dozen features the chains mix slowly, and `rhat_` says
-    so.
+    It needs the dynamics, and the experts' trajectories, with actions or without. It does not use unlabelled
+    trajectories. Every draw solves the MDP once. With more than a few dozen features the chains mix slowly, as `rhat_`
+    shows.
 
     Parameters
     ----------
     beta : float
-        β, how precisely the experts act on what is best; it multiplies θ, so that only a prior tells the two apart.
+        β, the inverse temperature of the experts' policy; it multiplies θ, so that only the prior separates the two.
     prior : {"normal", "uniform"}
-        Of every weight: normal around 0, or uniform within a box around it.
+        Prior of every weight: normal around 0, or uniform in an interval around 0.
     prior_scale : float
-        Standard deviation of the prior, or half the side of the box, in units of one over the spread of the feature.
+        Standard deviation of the prior, or half the width of the interval, in units of one over the spread of the
+        feature.
     n_chains : int
-        Chains, each from a beginning of its own; at least 2.
+        Number of chains, each with its own start; at least 2.
     n_warm_up : int
-        Draws of each chain that only serve to find its way and its steps, and are dropped.
+        Warm-up draws of each chain, in which the proposals adapt; they are discarded.
     n_samples : int
         Draws of each chain that are kept; at least 4.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        For the draws.
+        Random source of the draws.
 
     Attributes
     ----------
@@ -70,11 +70,11 @@ class BayesianIRL(RewardEstimator):
     samples_ : array (n_chains, n_samples, d)
         The draws of θ.
     rhat_ : array (d,)
-        R-hat of each weight: near 1 where the chains agree.
+        R-hat of each weight: near 1 if the chains agree.
     ess_ : array (d,)
         Effective sample size of each weight.
     acceptance_ : array (n_chains,)
-        The share of proposals that each chain took.
+        Acceptance rate of each chain.
     converged_ : bool
         Whether every R-hat is at most 1.1.
 
@@ -85,7 +85,7 @@ class BayesianIRL(RewardEstimator):
 
     Examples
     --------
-    Six places in a row; the experts prefer the right end, where the feature is 1.
+    Six states in a row; the experts prefer the right end, where the feature is 1.
 
     >>> import numpy as np
     >>> from messirl import MDP, sample, soft_policy
@@ -112,7 +112,7 @@ class BayesianIRL(RewardEstimator):
     random_state: Any = None
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
-        """Draw from the posterior given the expert's trajectories; `unlabelled` is not looked at."""
+        """Draw from the posterior given the expert's trajectories; `unlabelled` is not used."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         if self.prior not in PRIORS:
             raise ValueError(f"prior={self.prior!r}: choose 'normal' or 'uniform'")
@@ -135,7 +135,7 @@ class BayesianIRL(RewardEstimator):
             worst = int(np.argmax(self.rhat_))
             warnings.warn(
                 f"BayesianIRL did not converge: R-hat of the weight of {mdp.feature_label(worst)} is "
-                f"{self.rhat_[worst]:.2f}, above {MIXED}: draw more (n_warm_up, n_samples)",
+                f"{self.rhat_[worst]:.2f}, above {MIXED}: raise n_warm_up or n_samples",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -157,10 +157,10 @@ class BayesianIRL(RewardEstimator):
 
 
 class Posterior:
-    """log P(θ | Σ*) up to a constant, of θ in units of one over the features' spread.
+    """log P(θ | Σ*) up to a constant, for θ in units of one over the features' spread.
 
     mdp, expert : the problem, and the experts' trajectories
-    beta, prior, scale : of the model, as `BayesianIRL` has them
+    beta, prior, scale : parameters of `BayesianIRL`
     """
 
     def __init__(self, mdp: MDP, expert: Trajectories, beta: float, prior: str, scale: float) -> None:
@@ -168,7 +168,7 @@ class Posterior:
         self.unit, self.normal = feature_spread(mdp), prior == "normal"
 
     def __call__(self, x: Floats) -> float:
-        """−inf outside the box."""
+        """Return the log-density; −inf outside the box."""
         if not self.normal and np.abs(x).max() > self.scale:
             return -np.inf
         log_policy = log_boltzmann(self.mdp, self.mdp.reward(x / self.unit), self.beta)
@@ -176,16 +176,16 @@ class Posterior:
         return likely - 0.5 * float(x @ x) / self.scale**2 if self.normal else likely
 
     def beginnings(self, n: int, random: np.random.RandomState) -> Floats:
-        """Draws from the prior, (n, d)."""
+        """Draw starts from the prior, (n, d)."""
         shape = (n, self.unit.size)
         at = self.scale * (random.standard_normal(shape) if self.normal else random.uniform(-1.0, 1.0, shape))
         if not np.isfinite(self(at[0])):
-            raise ValueError("expert: some trajectory risks a dead end, which the model never does: drop it")
+            raise ValueError("expert: a trajectory risks a dead end, which has probability 0 in the model: drop it")
         return np.asarray(at)
 
 
 def log_boltzmann(mdp: MDP, reward: Floats, beta: float) -> Floats:
-    """log π(a|s) = β Q*(s, a) − log Σ_b exp(β Q*(s, b)), (S, A), or (H − 1, S, A); −inf where a is never taken."""
+    """Return log π(a|s) = β Q*(s, a) − log Σ_b exp(β Q*(s, b)), (S, A) or (H − 1, S, A); −inf if never taken."""
     q = action_values(mdp, reward, optimal_values(mdp, reward))
     taken = mdp.allowed & ~mdp.terminal[:, None] & np.isfinite(q)
     some = taken.any(axis=-1, keepdims=True)

@@ -1,9 +1,9 @@
-"""Behaviour cloning: do where an expert was what the expert did there.
+"""Behaviour cloning: estimate the policy from the experts' state-action counts.
 
     π(a|s) = (n(s,a) + α/deg(s)) / (n(s) + α)      over the deg(s) actions allowed in s
 
-with n how often the experts took an action and α the strength of the prior. It knows nothing of where actions lead, and
-so nothing of states that no expert visited.
+with n the number of times the experts took an action and α the strength of the prior. It does not use the dynamics, and
+so learns nothing about states that no expert visited.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from messirl.estimators._prior_policy import action_counts, smoothed
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BehaviourCloning(CountedPolicy):
-    """The actions that the experts took, counted state by state, with a prior under which all are equally likely.
+    """Behaviour cloning with a uniform prior over the allowed actions of every state.
 
     π(a|s) = (n(s,a) + α/deg(s)) / (n(s) + α): the mean of the posterior under a Dirichlet prior.
 
-    Needs actions, or the dynamics: where actions were not recorded, a move is shared out among those that can make it,
-    by how likely each makes it. Uses no unlabelled trajectories. Goals are refused.
+    Needs actions, or the dynamics: where actions were not recorded, a transition is shared among the actions in
+    proportion to its probability under each. Uses no unlabelled trajectories. Goals are refused.
 
     Parameters
     ----------
     smoothing : float
-        α, how many choices per state the prior counts as. 0: the maximum of the likelihood, under which what no expert
-        did is impossible where one has been.
+        α, the strength of the prior in choices per state. 0 is maximum likelihood: in visited states, actions that no
+        expert took have probability 0.
     by_step : bool
-        Whether each step has a policy of its own where there is a horizon, its prior the policy of all steps together.
+        Whether each step of a horizon has its own policy, with the policy pooled over all steps as prior.
 
     References
     ----------
@@ -57,7 +57,7 @@ class BehaviourCloning(CountedPolicy):
     by_step: bool = False
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
-        """Count what the experts did; unlabelled trajectories are checked, and else not looked at."""
+        """Count the experts' actions; unlabelled trajectories are checked but not used."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         strength, by_step = number("smoothing", self.smoothing, least=0.0), flag("by_step", self.by_step)
         self._read(mdp, expert, unlabelled, needs_unlabelled=False)

@@ -1,20 +1,20 @@
-"""DemoDICE: of all policies, the one whose visits are near the experts' and not far from everyone's.
+"""DemoDICE: match the experts' occupancy, regularised towards the occupancy of all trajectories.
 
     minimise  KL(d ‖ d_E) + α KL(d ‖ d_U)   over occupancies d ≥ 0 that obey the flow of the dynamics,
 
-    Σ_a d(s,a) = (1 − γ) start(s) + γ Σ_{s',a'} p(s|s',a') d(s',a')        for every state s that can be met
+    Σ_a d(s,a) = (1 − γ) start(s) + γ Σ_{s',a'} p(s|s',a') d(s',a')        for every reachable state s
 
-d_E and d_U are the discounted state-action densities of the experts and of everyone. With r = log d_E/d_U the objective
-is (1 + α) KL(d ‖ d_U) − E_d[r]. Its dual in ν, one number for each state, is convex and smooth,
+d_E and d_U are the discounted state-action densities of the experts and of all trajectories. With r = log d_E/d_U the
+objective is (1 + α) KL(d ‖ d_U) − E_d[r]. Its dual in ν, one number per state, is convex and smooth,
 
     minimise  (1 − γ) Σ_s start(s) ν(s) + (1 + α) log Σ_{s,a} d_U exp((r + γ Σ p ν − ν) / (1 + α))
 
 and d = d_U exp(…)/Z at its minimum. Newton's method finds it: with B = γP − E the rows of the exponent and D = diag(d),
-its step solves the sparse system (Bᵀ D B) x = −(1 + α) (b + Bᵀ d), whose right side is the flow that is still violated.
+its step solves the sparse system (Bᵀ D B) x = −(1 + α) (b + Bᵀ d), whose right side is the residual of the flow.
 
-The paper's ν is a network and its moves are those in the data; here the dynamics are known, and the optimum is exact.
-Terminal states go on for ever in themselves, with the mass that trajectories have left when they get there. With a
-horizon there is a ν for every step, and the densities are those of the steps.
+The paper's ν is a network and uses the transitions in the data; here the dynamics are known, and the optimum is exact.
+Terminal states are absorbing: they keep the mass of the trajectories that end there. With a horizon there is a ν for
+every step, and the densities are per step.
 """
 
 from __future__ import annotations
@@ -40,44 +40,46 @@ from messirl.estimators._streaming import refuse_streamed
 from messirl.objective import check_alive
 
 ARMIJO = 1e-4
-NEVER = 1e-200  # of the flow: places that less goes through are left as they are
-ROUNDING = 1e-14  # of the dual: steps that gain less are not told apart from those that lose
+NEVER = 1e-200  # places with less flow are ignored
+ROUNDING = 1e-14  # relative changes of the dual below this are rounding errors
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DemoDICE(CountedPolicy):
-    """The policy whose visits are nearest to the experts', held back towards those of everyone, at the exact optimum.
+    """The policy whose occupancy is closest to the experts', regularised towards that of all trajectories.
 
-    minimise KL(d ‖ d_E) + α KL(d ‖ d_U) over the occupancies d that the dynamics allow, and π(a|s) = d(s,a)/d(s).
+    minimise KL(d ‖ d_E) + α KL(d ‖ d_U) over the occupancies d that the dynamics allow, and π(a|s) = d(s,a)/d(s). The
+    optimum is exact.
 
-    Needs the dynamics, and a discount below 1 or a horizon; actions that were not recorded are shared out by how likely
-    each makes the move. Needs unlabelled trajectories. Goals are refused.
+    Needs the dynamics, and a discount below 1 or a horizon; transitions without actions are shared among the actions
+    in proportion to their probability under each. Needs unlabelled trajectories. Goals are refused.
 
     Parameters
     ----------
     alpha : float
-        α, how strongly visits are held to those of everyone, experts and unlabelled together.
+        α, the strength of the regularisation towards the occupancy of experts and unlabelled trajectories together.
     smoothing : float
-        The share of each density that is spread evenly over all that could be done; above 0, below 1.
+        The share of each density that is uniform over all possible actions; above 0, below 1.
     step_weight : float
-        With a horizon: how much of a step's density is its own choices; the rest is the choices of all steps.
+        With a horizon, the share of a step's density that comes from its own choices; the rest is pooled over all
+        steps.
     max_iter : int
-        Newton steps at most.
+        Maximum number of Newton steps.
     tol : float
-        The largest violation of the flow, relative to how much flows through a state.
+        Largest violation of the flow at convergence, relative to the flow through a state.
 
     Attributes
     ----------
     occupancy_ : array (S, A), or (H − 1, S, A) with a horizon
-        d, what is done where and, with a horizon, when; together with the mass that has ended it sums to one.
+        d, the occupancy of state-action pairs; together with the mass that has ended it sums to one.
     values_ : array (S,), or (H − 1, S) with a horizon
-        ν, the multipliers of the flow; 0 where no trajectory can get to.
+        ν, the multipliers of the flow; 0 for unreachable states.
     objective_ : float
         KL(d ‖ d_E) + α KL(d ‖ d_U) at the optimum.
     flow_gap_ : float
-        The largest violation of the flow, relative to how much flows through a state.
+        The largest violation of the flow, relative to the flow through a state.
     n_iter_ : int
-        Newton steps done.
+        Number of Newton steps.
 
     References
     ----------
@@ -86,7 +88,7 @@ class DemoDICE(CountedPolicy):
 
     Examples
     --------
-    Six places in a row; the experts go right, the others go anywhere.
+    Six states in a row; the experts go right, the unlabelled trajectories go anywhere.
 
     >>> import numpy as np
     >>> from messirl import MDP, sample
@@ -113,30 +115,30 @@ class DemoDICE(CountedPolicy):
     tol: float = 1e-8
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
-        """Fit to the experts' visits, with everyone's as what is usual."""
+        """Fit to the experts' occupancy, regularised towards that of all trajectories."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         alpha, tol = number("alpha", self.alpha, least=0.0), number("tol", self.tol, above=0.0)
         even = number("smoothing", self.smoothing, above=0.0)
         own_step = number("step_weight", self.step_weight, least=0.0)
         if even >= 1.0 or own_step > 1.0:
-            raise ValueError("smoothing must be below 1, and step_weight not above: they are shares")
+            raise ValueError(f"smoothing={even:g} must be below 1, and step_weight={own_step:g} at most 1")
         most = whole("max_iter", self.max_iter)
         refuse_streamed(unlabelled, "DemoDICE", "discounts every choice by its step")
         unlabelled = self._read(mdp, expert, unlabelled, needs_unlabelled=True)
         if mdp.must_end:
-            raise ValueError("DemoDICE needs a discount below 1 or a horizon: occupancies are densities of them")
+            raise ValueError("DemoDICE needs a discount below 1 or a horizon: otherwise occupancies may be infinite")
         check_alive(mdp, expert + unlabelled, len(expert))
         flow, everyone = Flow.of(mdp, beginning(mdp, expert)), expert + unlabelled
         own, usual = (flow.density(some, even, own_step) for some in (expert, everyone))
         found = nearest_occupancy(flow, own, usual, alpha, tol, most)
         self.occupancy_, self.values_ = flow.table(found.occupancy), flow.over_states(found.values)
-        elsewhere = smoothed(mdp, action_counts(mdp, everyone), 1.0)  # where the flow does not get to
+        elsewhere = smoothed(mdp, action_counts(mdp, everyone), 1.0)  # in unreachable states
         self._learnt(mdp, expert, smoothed(mdp, self.occupancy_, 0.0, elsewhere), converged=found.gap <= tol)
         self.objective_, self.flow_gap_, self.n_iter_ = found.objective, found.gap, found.steps
         if not self.converged_:
             warnings.warn(
-                f"DemoDICE ended after {found.steps} steps, and the flow is still violated by {found.gap:.2g} of what "
-                f"flows through a state, more than tol={tol:g}",
+                f"DemoDICE did not converge in {found.steps} steps: the relative violation of the flow is "
+                f"{found.gap:.2g}, more than tol={tol:g}. Raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -145,7 +147,7 @@ class DemoDICE(CountedPolicy):
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The optimum: d (m,), ν (n,), the objective there, the violation of the flow, and how many steps it took."""
+    """The optimum: d (m,), ν (n,), the objective, the violation of the flow, and the number of Newton steps."""
 
     occupancy: Floats
     values: Floats
@@ -155,9 +157,9 @@ class Found:
 
 
 def nearest_occupancy(flow: Flow, own: Floats, usual: Floats, alpha: float, tol: float, most: int) -> Found:
-    """The occupancy d that minimises KL(d ‖ own) + α KL(d ‖ usual), by Newton's method on the dual.
+    """Return the occupancy d that minimises KL(d ‖ own) + α KL(d ‖ usual), by Newton's method on the dual.
 
-    own, usual : (m,) densities of all that can be done, none zero
+    own, usual : (m,) densities of all choices, none zero
     """
     b, rows, k = flow.source, flow.rows, 1.0 + alpha
     log_own, log_usual = np.log(own), np.log(usual)
@@ -177,7 +179,7 @@ def nearest_occupancy(flow: Flow, own: Floats, usual: Floats, alpha: float, tol:
         gap = float((np.abs(slope[met]) / through[met]).max())
         if gap <= tol or steps == most:
             break
-        size = np.where(met, 1.0 / np.sqrt(np.where(met, through, 1.0)), 0.0)  # all places are brought to one scale
+        size = np.where(met, 1.0 / np.sqrt(np.where(met, through, 1.0)), 0.0)  # scales all places alike
         scaled = sp.diags_array(np.sqrt(d)) @ rows @ sp.diags_array(size)
         system = scaled.T @ scaled + sp.diags_array(np.where(met, 0.0, 1.0))
         way = -k * size * splu(sp.csc_array(system)).solve(size * slope)

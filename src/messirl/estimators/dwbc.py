@@ -1,23 +1,23 @@
-"""DWBC: cloning of experts, and of those choices of others that a discriminator takes for an expert's.
+"""DWBC: discriminator-weighted behaviour cloning of experts and unlabelled trajectories.
 
-The discriminator d(s, a, log π(a|s)) is taught that experts' choices are experts', and that a share η of the others'
-are too (positive and unlabelled examples):
+The discriminator d(s, a, log π(a|s)) is trained on positive and unlabelled examples: the experts' choices, and the
+unlabelled choices, of which a share η are assumed to be experts':
 
     minimise  η E_E[−log d] + E_O[−log(1 − d)] − η E_E[−log(1 − d)]                    clipped to 0.1 ≤ d ≤ 0.9
 
-The policy then minimises, with E_E over experts' choices and E_O over the others',
+The policy then minimises, with E_E over experts' choices and E_O over unlabelled ones,
 
     α E_E[−log π] − E_E[−log π · η/(d(1 − d))] + E_O[−log π · 1/(1 − d)]
 
-so that π(a|s) ∝ W(s,a) = p_E (α − η/(d(1 − d))) + p_O/(1 − d), as far as it is positive. In the code of the paper's
-authors choices of others with d < ½ count nothing: that is `threshold=0.5`, a step under which turns may go round.
+so that π(a|s) ∝ max(W(s,a), 0) with W = p_E (α − η/(d(1 − d))) + p_O/(1 − d). The code of the paper's authors ignores
+unlabelled choices with d < ½: that is `threshold=0.5`, a discontinuity at which the iteration may cycle.
 
-The paper trains both networks in turns by stochastic gradients. Here each is solved exactly for the other, in turns,
-until the policy stands still: a fixed point of both. Of a discriminator that is a table, log π(a|s) is a function of
-(s, a) and adds nothing: d = η p_E/p_O, one turn is enough, and where d is not clipped and at least the threshold,
-W = α p_E: cloning of the experts alone. The others count where the discriminator judges by features. Then there is a
-fixed point, the turns being a continuous map of policies (threshold 0), but now and then they circle around it: a
-warning says so, and the policy is that of the last turn.
+The paper trains both networks alternately by stochastic gradients. Here each is solved exactly given the other, until
+the policy converges to a fixed point of both. For a tabular discriminator log π(a|s) is a function of (s, a) and adds
+nothing: d = η p_E/p_O, one iteration is enough, and where d is not clipped and at least the threshold, W = α p_E:
+cloning of the experts only. Unlabelled choices matter if the discriminator uses features. Then a fixed point exists,
+since an iteration is a continuous map of policies (threshold 0), but iterations sometimes cycle around it. A warning
+then says so, and the policy is that of the last iteration.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from messirl.estimators._discriminator import by_features, by_table, pair_featur
 from messirl.estimators._prior_policy import smoothed
 from messirl.estimators._weighted_cloning import WeightedCloning, weighted_clone
 
-LEAST, MOST = 0.1, 0.9  # d is kept between
-CLOSER, LESS = 0.98, 0.8  # a turn that does not bring both closer by this makes the next ones go less far
-LEAST_MOVE = 0.02  # but not by less than this
-RARE = 1e-6  # the least probability whose logarithm the discriminator sees
+LEAST, MOST = 0.1, 0.9  # d is clipped to this range
+CLOSER, LESS = 0.98, 0.8  # if the change shrinks by less than the factor CLOSER, the damping is multiplied by LESS
+LEAST_MOVE = 0.02  # smallest damping factor
+RARE = 1e-6  # smaller probabilities are raised to this in the inputs of the discriminator
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DWBC(WeightedCloning):
-    """Discriminator-weighted behaviour cloning: experts, and others as far as they are taken for experts.
+    """Discriminator-weighted behaviour cloning of experts and unlabelled trajectories.
 
     π(a|s) ∝ p_E (α − η/(d(1 − d))) + p_O/(1 − d) with the discriminator d(s, a, log π) of positive and unlabelled
-    examples; both are solved exactly in turns until the policy stands still.
+    examples; both are solved exactly in alternation until the policy converges.
 
-    Needs actions, or the dynamics to share moves out by; with state features the dynamics too, for where actions lead.
+    Needs actions, or the dynamics to infer them; state features also need the dynamics, for the successors of actions.
     Needs unlabelled trajectories. Goals are refused.
 
     Parameters
@@ -58,18 +58,18 @@ class DWBC(WeightedCloning):
     eta : float
         η, the share of experts' choices among the unlabelled ones.
     alpha : float
-        α, what an expert's choice counts before it is corrected.
+        α, the weight of an expert's choice before the correction.
     threshold : float
-        The least d from which on choices of others count. 0: all of them do, as the equation has it.
+        Smallest d at which unlabelled choices count. 0: all of them count, as in the equation.
     max_iter : int
-        Turns at most.
+        Maximum number of iterations.
     tol : float
-        How far a log-probability may still move in a turn.
+        Largest change of a log-probability in an iteration at convergence.
 
     Attributes
     ----------
     n_iter_ : int
-        Turns done.
+        Number of iterations.
 
     References
     ----------
@@ -77,7 +77,7 @@ class DWBC(WeightedCloning):
 
     Examples
     --------
-    Six places in a row; the experts go right from the left end only, the others go anywhere.
+    Six states in a row; the experts go right from the left end only, the unlabelled trajectories go anywhere.
 
     >>> import numpy as np
     >>> from messirl import MDP, Trajectories
@@ -103,7 +103,7 @@ class DWBC(WeightedCloning):
     tol: float = 1e-6
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
-        """Fit to the experts' choices and to those of the unlabelled trajectories that look like them."""
+        """Fit to the experts' choices and to similar ones in the unlabelled trajectories."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_discriminator()
         eta, alpha = number("eta", self.eta, above=0.0), number("alpha", self.alpha, above=0.0)
@@ -122,12 +122,13 @@ class DWBC(WeightedCloning):
             policy, size = choices.policy(sure, eta, alpha, threshold, smoothing)
             gap, before = _logs(policy, rows) - seen, moved
             moved = 0.0 if inputs is None else float(np.abs(gap).max())
-            if moved > CLOSER * before:  # the two chase each other: go less far
+            if moved > CLOSER * before:  # the iteration cycles: increase the damping
                 damping = max(LESS * damping, LEAST_MOVE)
             seen, self.n_iter_ = seen + damping * gap, self.n_iter_ + 1
         if moved > tol:
             warnings.warn(
-                f"DWBC did not come to rest in max_iter={most} turns: log-probabilities still move by {moved:.2g}",
+                f"DWBC did not converge in max_iter={most} iterations: log-probabilities still change by {moved:.2g}, "
+                f"more than tol={tol:g}. Raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -137,13 +138,13 @@ class DWBC(WeightedCloning):
 
 
 def _logs(policy: Floats, rows: Ints) -> Floats:
-    """log π of the pairs, as far as the discriminator sees it."""
+    """Return log π of the pairs, bounded below, as input of the discriminator."""
     return np.log(np.maximum(policy.ravel()[rows], RARE))
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The state-action pairs that were seen, s·A + a (m,), and how often each set chose them, (m,)."""
+    """The observed state-action pairs, s·A + a (m,), and their counts in each set, (m,)."""
 
     mdp: MDP
     rows: Ints
@@ -151,16 +152,16 @@ class Pairs:
     others: Floats
 
     def discriminator(self, inputs: Floats | None, eta: float, ridge: float) -> Floats:
-        """d of every pair, (m,), at its minimum and clipped; inputs (m, k), or None for any function of pairs."""
+        """Return the clipped optimal d of every pair, (m,); inputs (m, k), or None for any function of pairs."""
         a, b = eta * self.own / self.own.sum(), self.others / self.others.sum()
-        if inputs is None:  # where no other is, a pair is the experts'
+        if inputs is None:  # pairs without unlabelled choices are the experts'
             return np.clip(np.where(b > 0.0, by_table(a, b), 1.0), LEAST, MOST)
         return np.clip(by_features(a, b, inputs, ridge), LEAST, MOST)
 
     def policy(
         self, sure: Floats, eta: float, alpha: float, threshold: float, smoothing: float
     ) -> tuple[Floats, float]:
-        """The policy (S, A) at its minimum for a discriminator (m,), and how many choices its weights amount to."""
+        """Return the optimal policy (S, A) for a discriminator (m,), and the effective sample size of its weights."""
         expert = (alpha - eta / (sure * (1.0 - sure))) / self.own.sum()
         other = np.where(sure >= threshold, 1.0 / (1.0 - sure), 0.0) / self.others.sum()
         return weighted_clone(self.mdp, [(self.own, expert), (self.others, other)], self.rows, smoothing)

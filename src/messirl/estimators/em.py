@@ -1,4 +1,4 @@
-"""η-EM-MaxEnt (Eq. 9): MaxEnt-IRL on all trajectories, each weighted by how likely the current θ makes it.
+"""η-EM-MaxEnt (Eq. 9): MaxEnt-IRL on all trajectories, each weighted by its likelihood under the current θ.
 
 E-step:  w_ζ ∝ exp(θᵀf_ζ − V_θ(s_0)) over Σ = Σ* ∪ Σ̃     (Π p does not depend on θ and is left out)
 M-step:  η gradient steps on L with f* = Σ_ζ w_ζ f_ζ
@@ -32,21 +32,21 @@ from messirl.planning.likelihood import reward_log_likelihood
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class EMMaxEnt(MaximumEntropy):
-    """η-EM-MaxEnt (Eq. 9): MaxEnt-IRL on all trajectories, each weighted by how likely the current θ makes it.
+    """η-EM-MaxEnt (Eq. 9): MaxEnt-IRL on all trajectories, each weighted by its likelihood under the current θ.
 
-    `max_iter` counts the iterations of the solver in all; the default solver takes the paper's fixed gradient steps.
+    `max_iter` limits the total number of solver iterations; the default solver takes the paper's fixed gradient steps.
 
     Parameters
     ----------
     steps_per_round : int
-        η, the iterations between two times that the trajectories are weighted anew.
+        η, the number of iterations between two updates of the weights.
 
     Attributes
     ----------
     weights_ : array (n,)
         The last weights of all trajectories, experts first.
     effective_sample_size_ : float
-        1/Σ w²: how many trajectories these weights amount to; `history_` has it for every iteration.
+        1/Σ w², the effective number of trajectories; `history_` has it for every iteration.
 
     References
     ----------
@@ -55,7 +55,7 @@ class EMMaxEnt(MaximumEntropy):
 
     Examples
     --------
-    Six places in a row; the experts prefer the right end, of the others nothing is known.
+    Six states in a row; the experts prefer the right end, the other trajectories are of unknown quality.
 
     >>> import numpy as np
     >>> from messirl import MDP, EMMaxEnt, sample, soft_policy
@@ -89,7 +89,7 @@ class EMMaxEnt(MaximumEntropy):
         sample_weight: npt.ArrayLike | None = None,
     ) -> Learning:
         self._check_arguments()
-        refuse_streamed(unlabelled, "EMMaxEnt", "weighs every trajectory anew in each round")
+        refuse_streamed(unlabelled, "EMMaxEnt", "reweights every trajectory in each round")
         eta = whole("steps_per_round", self.steps_per_round)
         mdp, everyone = self._read(mdp, expert, unlabelled)
         counts = self._counts(mdp, expert, unlabelled, penalised=False)
@@ -106,12 +106,12 @@ class EMMaxEnt(MaximumEntropy):
             result = yield from self._optimise(objective, theta, min(eta, self.max_iter - done), self._numbered(done))
             steps = result.iterations
             spent = int(parts[-1]["evaluations"][-1]) if parts else 0
-            if parts and steps == 0:  # the same iteration, with the last weights
+            if parts and steps == 0:  # same iteration, new weights
                 parts[-1] = parts[-1][:-1]
             keep_first = not parts or steps == 0
             parts.append(_rows(result, done, spent, 1.0 / float(weights @ weights), keep_first=keep_first))
             moved = np.abs(result.theta - theta) / np.maximum(np.abs(result.theta), 1.0 / objective.unit)
-            settled = result.converged and bool(moved.max() <= self.tol)  # by new weights too
+            settled = result.converged and bool(moved.max() <= self.tol)  # also under the new weights
             done, theta = done + steps, result.theta
             if settled or steps == 0 or result.stopped:
                 break
@@ -123,11 +123,11 @@ class EMMaxEnt(MaximumEntropy):
 
     @property
     def effective_sample_size_(self) -> float:
-        """1/Σ w²: how many trajectories the last weights amount to."""
+        """1/Σ w², the effective number of trajectories under the last weights."""
         return 1.0 / float(self.weights_ @ self.weights_)
 
     def _numbered(self, done: int) -> Callback | None:
-        """The callback of a round after `done` iterations: it sees them numbered through, and no first one twice."""
+        """Return the callback for a round after `done` iterations, with consecutive numbers and no repeated start."""
         callback: Callback | None = self.callback
         if callback is None or done == 0:
             return callback
@@ -139,19 +139,19 @@ class EMMaxEnt(MaximumEntropy):
 
 
 def e_step(mdp: MDP, theta: Floats, entropy: str, everyone: Trajectories, counts: Floats | None) -> Floats:
-    """P(ζ|θ) normalised over Σ, in log space: w_ζ ∝ exp(θᵀf_ζ − V_θ(s_0)); without counts exp Σ_t log π(a_t|s_t)."""
+    """Normalise P(ζ|θ) over Σ in log space: w_ζ ∝ exp(θᵀf_ζ − V_θ(s_0)) or, without counts, exp Σ_t log π(a_t|s_t)."""
     reward = mdp.reward(theta)
     if counts is None:
         begin = np.bincount(everyone.first, minlength=mdp.n_states).astype(np.float64)
         return np.asarray(softmax(reward_log_likelihood(mdp, reward, everyone, begin)))
     log_weight = counts @ theta - start_values(mdp, reward, entropy, everyone)
-    if mdp.log_reference is not None:  # one more thing that a trajectory collects
+    if mdp.log_reference is not None:  # acts as a further feature
         log_weight += base_counts(mdp, everyone)
     return np.asarray(softmax(log_weight))
 
 
 def _rows(result: Result, done: int, spent: int, size: float, *, keep_first: bool) -> Any:
-    """The history of a round after `done` iterations and `spent` evaluations, with its effective sample size."""
+    """Return the history of a round after `done` iterations and `spent` evaluations, with its effective sample size."""
     history = np.array(result.history if keep_first else result.history[1:])
     history["iteration"] += done
     history["evaluations"] += spent

@@ -1,14 +1,14 @@
-"""ISW-BC: cloning of all trajectories, each choice weighed by how much likelier it is among experts'.
+"""ISW-BC: behaviour cloning of all trajectories with importance weights from a discriminator.
 
     maximise  Σ_{s,a} p_U(s,a) w(s,a) log π(a|s),    w = p_E/p_U where that is at least δ, else 0
 
-p_E and p_U are shares of choices, of the experts and of everyone (experts and unlabelled together). The discriminator
-that tells p_E from p_U has d/(1 − d) = p_E/p_U at its optimum.
+p_E and p_U are shares of choices, of the experts and of all trajectories (experts and unlabelled together). The optimal
+discriminator of p_E from p_U has d/(1 − d) = p_E/p_U.
 
-Solved here exactly: the discriminator by its closed form or by Newton's method (discriminator.py), the policy by its
-closed form (weighted.py). The paper trains two networks by stochastic gradients, with a penalty on the discriminator's
-gradient where here there is a ridge. With a table p_U w = p_E, so that nothing but the experts is cloned: what others
-did counts only where the discriminator judges by features, as that of the paper's theory does.
+Both problems are solved exactly: the discriminator by its closed form or by Newton's method (discriminator.py), the
+policy by its closed form (weighted.py). The paper trains two networks by stochastic gradients, with a gradient penalty
+in place of the ridge. With a table p_U w = p_E, so that only the experts are cloned. Unlabelled choices matter only if
+the discriminator uses features, as in the paper's theory.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from messirl.data.trajectories import TrajectoriesLike, as_trajectories
 from messirl.estimators._discriminator import by_features, by_table, pair_features
 from messirl.estimators._weighted_cloning import WeightedCloning, weighted_clone
 
-MOST = 1e6  # a ratio of densities beyond which a choice is simply an expert's
+MOST = 1e6  # largest ratio of densities
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ISWBC(WeightedCloning):
     """Importance-weighted behaviour cloning of experts and unlabelled trajectories together.
 
-    maximise Σ p_U(s,a) w(s,a) log π(a|s) with w = p_E/p_U, found by a discriminator as d/(1 − d); w below δ counts 0.
+    maximise Σ p_U(s,a) w(s,a) log π(a|s) with w = p_E/p_U = d/(1 − d) from a discriminator; w below δ is set to 0.
 
-    Needs actions, or the dynamics to share moves out by; with state features the dynamics too, for where actions lead.
+    Needs actions, or the dynamics to infer them; state features also need the dynamics, for the successors of actions.
     Needs unlabelled trajectories. Goals are refused.
 
     Parameters
     ----------
     delta : float
-        δ, the least weight that counts.
+        δ; smaller weights are set to 0.
 
     References
     ----------
@@ -48,7 +48,7 @@ class ISWBC(WeightedCloning):
 
     Examples
     --------
-    Six places in a row; the experts go right from the left end only, the others go anywhere.
+    Six states in a row; the experts go right from the left end only, the unlabelled trajectories go anywhere.
 
     >>> import numpy as np
     >>> from messirl import MDP, Trajectories
@@ -68,7 +68,7 @@ class ISWBC(WeightedCloning):
     delta: float = 0.0
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
-        """Fit to the experts' choices and to those of the unlabelled trajectories that look like them."""
+        """Fit to the experts' choices and to similar ones in the unlabelled trajectories."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_discriminator()
         delta, smoothing = number("delta", self.delta, least=0.0), number("smoothing", self.smoothing, least=0.0)
@@ -87,9 +87,9 @@ class ISWBC(WeightedCloning):
 def importance(
     own: Floats, everyone: Floats, inputs: Floats | None, ridge: float, delta: float
 ) -> tuple[Floats, Floats]:
-    """d and w = p_E/p_U of every pair, (m,), from counts of the experts and of everyone (m,).
+    """Return d and w = p_E/p_U of every pair, (m,), from counts of the experts and of all trajectories (m,).
 
-    inputs : (m, k) the features that the discriminator is a function of; None: any function of pairs
+    inputs : (m, k) input features of the discriminator; None: any function of pairs
     """
     a, union = own / own.sum(), everyone / everyone.sum()
     sure = by_table(a, a + union) if inputs is None else by_features(a, a + union, inputs, ridge)

@@ -4,10 +4,10 @@
                            Σ_a x(s, a) = start(s) + γ Σ_{s',a'} p(s|s', a') x(s', a')  for every s that does not end
                            x ≥ 0
 
-π(a|s) = x(s, a) / Σ_b x(s, b), then shared evenly among actions that make no difference
-(_action_ties.py). With a horizon
-x has one more index, the step, and x_t flows into x_{t+1}. Features of states count the state entered last as well: F
-collects them where a move leads, and those of the start.
+π(a|s) = x(s, a) / Σ_b x(s, b), then shared evenly among tied actions
+(_action_ties.py). With a horizon x has one more
+index, the step, and x_t flows into x_{t+1}. State features also count the last state: F collects them at the successors
+of transitions, and at the start.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from messirl.planning import model_for, soft_policy
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LPAL(Apprentice):
-    """Apprenticeship learning by one linear programme: the policy most ahead of the experts under the worst reward.
+    """Apprenticeship learning by linear programming: the policy with the largest lead under the worst reward.
 
-    It solves the game that `MWAL` plays exactly, and its result is one policy, not a mixture. It needs the dynamics,
-    and the states of the experts' trajectories; actions only with state-action features. Of unlabelled trajectories it
-    makes no use. The programme has a variable for every state and action, and for every step where there is a horizon.
+    It solves the game of `MWAL` exactly, and its result is one policy, not a mixture. It needs the dynamics, and the
+    states of the experts' trajectories; actions only with state-action features. It does not use unlabelled
+    trajectories. The programme has a variable for every state and action and, with a horizon, for every step.
 
     Parameters
     ----------
     signs : array (d,) of 1, -1 and 0, optional
-        Whether more of a feature is good, bad, or either. None: either, for all; the game is then to match the
-        experts' counts, the worst of them, each feature in units of its largest magnitude.
+        Sign of each weight; 0 if unknown. None: all unknown; the game then minimises the largest deviation from the
+        experts' counts, each feature in units of its largest magnitude.
 
     Attributes
     ----------
     value_ : float
-        min_i g_iᵀ(f − f*): how far the policy is ahead of the experts under the worst possible reward; no policy has
-        a higher one.
+        min_i g_iᵀ(f − f*), the lead of the policy over the experts under the worst possible reward; no policy has a
+        higher value.
     converged_ : bool
-        Always true: a programme that was not solved is an error.
+        Always true: a failure of the solver raises an error.
 
     References
     ----------
@@ -57,7 +57,7 @@ class LPAL(Apprentice):
 
     Examples
     --------
-    Six places in a row; nothing is known of the feature, and the policy does as the experts do on average.
+    Six states in a row; the sign of the feature is unknown, and the policy matches the experts' mean counts.
 
     >>> import numpy as np
     >>> from messirl import MDP, feature_counts, sample, soft_policy
@@ -77,7 +77,7 @@ class LPAL(Apprentice):
     signs: Any = None
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
-        """Fit to the counts of the expert's trajectories; `unlabelled` is not looked at."""
+        """Fit to the counts of the expert's trajectories; `unlabelled` is not used."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
         start = read_sets("LPAL", mdp, expert)
@@ -95,7 +95,7 @@ class LPAL(Apprentice):
 
 
 def best_visits(mdp: MDP, start: Floats, rows: Floats, target: Floats) -> Floats:
-    """The solution x of the programme: (S, A), or (H − 1, S, A) with a horizon, where visits are not discounted."""
+    """Solve the programme for x, (S, A), or (H − 1, S, A) with a horizon, where visits are not discounted."""
     usable = usable_by_step(mdp)
     columns = np.flatnonzero(usable)
     flow, collected = _flow(mdp), sp.csr_array(sp.csr_array(rows) @ _collected(mdp))
@@ -120,7 +120,7 @@ def best_visits(mdp: MDP, start: Floats, rows: Floats, target: Floats) -> Floats
 
 
 def _flow(mdp: MDP) -> sp.csr_array:
-    """What leaves a state less what was brought there, (T·S, T·S·A): of visits x, or of the x_t of all T steps."""
+    """Return the flow matrix (T·S, T·S·A), outflow minus inflow of states, for visits x or the x_t of all T steps."""
     leaving = sp.kron(sp.eye_array(mdp.n_states), np.ones((1, mdp.n_actions)))
     if mdp.horizon is None:
         return sp.csr_array(leaving - mdp.discount * mdp.transitions.T)
@@ -130,16 +130,16 @@ def _flow(mdp: MDP) -> sp.csr_array:
 
 
 def _collected(mdp: MDP) -> sp.csr_array:
-    """What a unit of x adds to the feature counts, (d, T·S·A)."""
+    """Return the feature counts per unit of x, (d, T·S·A)."""
     features = sp.csr_array(mdp.feature_rows)
     once = sp.csr_array((features if mdp.state_action else mdp.transitions @ features).T)
-    first = 0 if mdp.state_action else 1  # the state that a move leads to counts one step later
+    first = 0 if mdp.state_action else 1  # a successor counts one step later
     steps = range(1) if mdp.horizon is None else range(mdp.horizon - 1)
     return sp.csr_array(sp.hstack([mdp.discount ** (first + t) * once for t in steps]))
 
 
 def usable_by_step(mdp: MDP) -> Flags:
-    """Which actions may be taken at each step, (T, S, A); T is 1 without a horizon."""
+    """Flag the actions allowed at each step, (T, S, A); T is 1 without a horizon."""
     model = model_for(mdp)
     if mdp.horizon is None:
         return np.asarray(model.live)[None]

@@ -1,4 +1,4 @@
-"""MaxEnt-IRL (Eq. 4), with a ridge if one is wanted: maximise L(θ) − ½ρ‖θ‖²."""
+"""MaxEnt-IRL (Eq. 4) with an optional ridge: maximise L(θ) − ½ρ‖θ‖²."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from messirl.similarity.standardize import deviations
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MaxEntIRL(PooledEstimator):
-    """Maximum entropy inverse reinforcement learning (Eq. 4), with an L2 penalty where asked for.
+    """Maximum entropy inverse reinforcement learning (Eq. 4), with an optional L2 penalty.
 
     Parameters
     ----------
     ridge : float
-        ρ of the penalty ½ρ‖θ‖².
+        ρ, the strength of the penalty ½ρ‖θ‖².
     standardise : bool
-        Whether the penalty measures θ in units of the counts' spread, ½ρ Σ_j (σ_j θ_j)², over the expert's
+        Whether to standardise the counts in the penalty, ½ρ Σ_j (σ_j θ_j)², with the spread σ_j over the expert's
         trajectories and, if given to `fit`, the unlabelled ones.
 
     References
@@ -39,7 +39,7 @@ class MaxEntIRL(PooledEstimator):
 
     Examples
     --------
-    Six places in a row; the experts prefer the right end, where the feature is 1.
+    Six states in a row; the experts prefer the right end, where the feature is 1.
 
     >>> import numpy as np
     >>> from messirl import MDP, MaxEntIRL, sample, soft_policy
@@ -69,10 +69,10 @@ class MaxEntIRL(PooledEstimator):
     ) -> Self:
         """Fit to the expert's trajectories.
 
-        Unlabelled ones serve `standardise`, `reference="unlabelled"` and `unlabelled_weight`, and else nothing.
+        Unlabelled ones are used by `standardise`, `reference="unlabelled"` and `unlabelled_weight` only.
 
-        unlabelled : Trajectories, or where they are in Parquet files that need not fit in memory: a path, a list of
-            paths, a dataset of pyarrow, or `messirl.io.StreamedTrajectories`
+        unlabelled : Trajectories or, for Parquet files that need not fit in memory, a path, a list of paths, a dataset
+            of pyarrow, or `messirl.io.StreamedTrajectories`
         """
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight)))

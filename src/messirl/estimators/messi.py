@@ -37,16 +37,16 @@ from messirl.similarity import (
 class MESSI(PooledEstimator):
     """Maximum entropy semi-supervised inverse reinforcement learning (Alg. 1, Eq. 6).
 
-    MaxEnt-IRL with a penalty on differences in reward between similar trajectories, so that trajectories of unknown
-    quality help: J(θ) = L(θ) − λ R(θ) with λ = λ0/θ_max and ‖θ‖∞ ≤ θ_max.
+    MaxEnt-IRL with a penalty on differences in reward between similar trajectories, which uses trajectories of unknown
+    quality: J(θ) = L(θ) − λ R(θ) with λ = λ0/θ_max and ‖θ‖∞ ≤ θ_max.
 
     Parameters
     ----------
     similarity : RBF, Exponential, CompleteGraph, NearestNeighbours, Precomputed, another `Similarity`, str or callable
-        Similarity of trajectories: of their counts or, as EditDistance, DynamicTimeWarping, VisitedStates and
-        FisherKernel have it, of the trajectories themselves. A callable gets (trajectories, counts), experts first, and
-        returns a matrix (n, n). A name is "rbf", "exponential", "complete", "neighbours", "edit" or "visited". None:
-        "rbf", with the median width, on counts in units of their spread.
+        Similarity of trajectories, based on their counts or, for EditDistance, DynamicTimeWarping, VisitedStates and
+        FisherKernel, on the trajectories themselves. A callable gets (trajectories, counts), experts first, and returns
+        a matrix (n, n). A name is "rbf", "exponential", "complete", "neighbours", "edit" or "visited". None means
+        "rbf" with the median width on standardised counts.
     lambda0 : float
         λ0, the strength of the penalty.
     theta_max : float
@@ -55,7 +55,7 @@ class MESSI(PooledEstimator):
     Attributes
     ----------
     penalty_matrix_ : array (d, d) or None
-        M of Eq. 5, R(θ) = ½ θᵀMθ; None where λ0 = 0 and the objective looks at no counts.
+        M of Eq. 5, R(θ) = ½ θᵀMθ; None if λ0 = 0 and the objective uses no counts.
 
     References
     ----------
@@ -64,7 +64,7 @@ class MESSI(PooledEstimator):
 
     Examples
     --------
-    Six places in a row; the experts prefer the right end, of the others nothing is known.
+    Six states in a row; the experts prefer the right end, the other trajectories are of unknown quality.
 
     >>> import numpy as np
     >>> from messirl import MDP, MESSI, sample, soft_policy
@@ -93,7 +93,7 @@ class MESSI(PooledEstimator):
 
     @property
     def measure(self) -> Similarity:
-        """The similarity as an object: the one given, a wrapped function of the user's, or the default."""
+        """The similarity as an object: the given one, a wrapped user function, or the default."""
         return as_similarity(DEFAULT if self.similarity is None else self.similarity)
 
     @one_cut_warning()
@@ -104,10 +104,10 @@ class MESSI(PooledEstimator):
         unlabelled: Any = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Fit to the expert's trajectories and to those of unknown quality (None: the penalty is on experts alone).
+        """Fit to the expert's trajectories and to those of unknown quality (None: the penalty is on experts only).
 
-        unlabelled : Trajectories, or where they are in Parquet files that need not fit in memory: a path, a list of
-            paths, a dataset of pyarrow, or `messirl.io.StreamedTrajectories`
+        unlabelled : Trajectories or, for Parquet files that need not fit in memory, a path, a list of paths, a dataset
+            of pyarrow, or `messirl.io.StreamedTrajectories`
         """
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight)))
@@ -133,7 +133,7 @@ class MESSI(PooledEstimator):
     def _measured(
         self, mdp: MDP, expert: Trajectories, unlabelled: Any
     ) -> tuple[MDP, Any, Floats | None, Floats | None, Floats | None]:
-        """The MDP with its base policy, everyone and their counts, M of Eq. 5, and the penalty λM; checked."""
+        """Check the data, and return the MDP with its prior policy, Σ and its counts, M of Eq. 5, and λM."""
         self._check_arguments()
         weight = self.lambda0 / self._bound
         unlabelled = streamed_or_not(unlabelled)
@@ -143,7 +143,7 @@ class MESSI(PooledEstimator):
         mdp, everyone = self._read(mdp, expert, unlabelled, counted=counted)
         counts = self._counts(mdp, expert, unlabelled, penalised=weight > 0)
         penalty = None if counts is None else np.zeros((mdp.n_features,) * 2)
-        if counts is not None and len(everyone) > 1:  # without a pair there is no penalty
+        if counts is not None and len(everyone) > 1:  # a penalty needs at least one pair
             penalty = penalty_of(self.measure, mdp, everyone, counts)
         return mdp, everyone, counts, penalty, weight * penalty if penalty is not None and weight > 0 else None
 

@@ -1,16 +1,16 @@
-"""A mixture of experts that finds the groups: whose trajectories these are is learned with what each group wants.
+"""Mixture model by EM: the groups of trajectories are estimated together with the reward of each group.
 
     p(ζ) = Σ_k w_k p(ζ|θ_k)
 
     F = Σ_ζ log Σ_{k may be ζ's} w_k p(ζ|θ_k) − N Σ_k ( λ R(θ_k) + prior of θ_k )
 
-Trajectories whose group is known are pinned to it: the sum over k has this one term. Unless told otherwise the experts
-are pinned to the first group, and of the unlabelled trajectories the model finds out who is like them.
+Trajectories whose group is known are pinned to it: the sum over k has this one term. By default the experts are pinned
+to the first group, and the model estimates which unlabelled trajectories belong to it.
 
 E-step:  r_ζk = w_k p(ζ|θ_k) / Σ_j w_j p(ζ|θ_j)                the responsibilities, in log space
-M-step:  w_k = Σ_ζ r_ζk / n,  θ_k: some steps up on Σ_ζ r_ζk log p(ζ|θ_k) less its penalty, from where it was
+M-step:  w_k = Σ_ζ r_ζk / n,  θ_k: some ascent steps on Σ_ζ r_ζk log p(ζ|θ_k) less its penalty, from the last θ_k
 
-so that F never falls. N is the number of all trajectories on the scale of J; F/N of one group is J of MESSI with
+so that F never decreases. N is the number of all trajectories on the scale of J; F/N of one group is J of MESSI with
 `unlabelled_weight=1`. F has several maxima: the best of several random starts is taken.
 """
 
@@ -39,32 +39,32 @@ from messirl.optim.lbfgs import seek_maximum
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.sampling import random_source
 
-FIRST = 20  # rounds that every start gets before the best goes on
-CLIMB = 5, 20  # steps of a search in each of these rounds, and in those of the best
-EMPTY = 1e-6  # trajectories below which a group is left as it is
-SETTLED = 1e-4  # largest change of a responsibility in a round where they stand still
+FIRST = 20  # rounds of every start before the best one continues
+CLIMB = 5, 20  # steps of a search in each of these rounds, and in those of the best start
+EMPTY = 1e-6  # number of trajectories below which a group is not updated
+SETTLED = 1e-4  # largest change of a responsibility in a round at convergence
 
 
 @dataclass(eq=False, repr=False)
 class MixtureMESSI(Grouped):
-    """A mixture of groups with a θ each, by EM: experts pinned to theirs, the others given to whom they are like.
+    """A mixture model fitted by EM, with one θ per group: experts are pinned to a group, the others are assigned.
 
-    maximise Σ log Σ_k w_k p(ζ|θ_k), less MESSI's penalty on every θ_k. `theta_`, `policy_` and what follows from them
-    are those of the first group, to which the experts belong unless `fit` is told otherwise; `score` is of the mixture.
-    Goes with objective="choices".
+    maximise Σ log Σ_k w_k p(ζ|θ_k), less MESSI's penalty on every θ_k. `theta_`, `policy_` and their derived values
+    are those of the first group, to which the experts belong unless `fit` is given groups; `score` is of the mixture.
+    Needs objective="choices".
 
     Parameters
     ----------
     n_groups : int
         K, the number of groups.
     n_starts : int
-        Random starts, of which the best is taken.
+        Number of random starts, of which the best is taken.
     max_rounds : int
-        Rounds of EM at most.
+        Maximum number of EM rounds.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        For the random starts.
+        Random source of the starts.
     callback : callable, optional
-        Called with a dict after every round of every start, as other searches do after every iteration; returning True
+        Called with a dict after every round of every start, as in other searches after every iteration; returning True
         stops the search.
 
     Attributes
@@ -72,15 +72,15 @@ class MixtureMESSI(Grouped):
     weights_ : array (K,)
         w, the share of each group.
     responsibilities_ : array (n, K)
-        How likely each trajectory, experts first, belongs to each group.
+        Probability that each trajectory, experts first, belongs to each group.
     effective_sizes_ : array (K,)
-        How many trajectories the responsibilities of each group amount to, (Σ r)²/Σ r².
+        Effective sample size of each group, (Σ r)²/Σ r².
     log_likelihood_ : float
-        Σ log Σ_k w_k p(ζ|θ_k) over all trajectories, of pinned ones log w_k p(ζ|θ_k).
+        Σ log Σ_k w_k p(ζ|θ_k) over all trajectories; log w_k p(ζ|θ_k) for pinned ones.
     objective_ : float
         F/N.
     n_iter_ : int
-        Rounds of EM.
+        Number of EM rounds.
     history_ : record array
         Iteration (round), objective, theta_norm, gradient_norm and evaluations of every round, and the log-likelihood.
 
@@ -92,7 +92,7 @@ class MixtureMESSI(Grouped):
 
     Examples
     --------
-    Six places in a row; the experts go right. Of the others half go right too, the other half go left.
+    Six states in a row; the experts go right. Half of the unlabelled trajectories go right too, the other half go left.
 
     >>> import numpy as np
     >>> from messirl import MDP, sample, soft_policy
@@ -124,8 +124,8 @@ class MixtureMESSI(Grouped):
     ) -> Self:
         """Fit to all trajectories.
 
-        groups : (l,) the group of each expert, 0 … K − 1, or −1 where it is not known. None: experts are of group 0
-            where there are unlabelled trajectories, and of unknown groups where there are none
+        groups : (l,) the group of each expert, 0 … K − 1, or −1 if unknown. None: experts belong to group 0 if there
+            are unlabelled trajectories, and to unknown groups otherwise
         """
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, groups)))
@@ -137,7 +137,7 @@ class MixtureMESSI(Grouped):
         unlabelled: Trajectories | None = None,
         groups: npt.ArrayLike | None = None,
     ) -> Learning:
-        refuse_streamed(unlabelled, "MixtureMESSI", "weighs every trajectory anew in each round")
+        refuse_streamed(unlabelled, "MixtureMESSI", "reweights every trajectory in each round")
         mdp, everyone, _, penalty, quadratic = self._measured(mdp, expert, unlabelled)
         may = self._pinned(groups, len(expert), len(everyone))
         together = self._objective(mdp, everyone, None, None, None, len(expert))
@@ -158,7 +158,7 @@ class MixtureMESSI(Grouped):
         self.responsibilities_, self.log_likelihood_ = best.responsibilities, best.log_likelihood
         objective = self._weighted(problem, best.responsibilities[:, 0], len(expert))
         result = replace(best.first, history=best.history, converged=best.settled, theta=best.thetas[0])
-        reason = "responsibilities stand still" if best.settled else f"max_rounds={self.max_rounds} rounds were done"
+        reason = "the responsibilities converged" if best.settled else f"max_rounds={self.max_rounds} rounds were done"
         reason = ASKED if best.stopped or found.stopped else reason
         result = replace(result, point=objective(best.thetas[0]), reason=reason)
         return mdp, everyone, objective, theta, result
@@ -168,30 +168,30 @@ class MixtureMESSI(Grouped):
         for name in ("n_groups", "n_starts", "max_rounds"):
             whole(name, getattr(self, name))
         if self.likelihood_ != "choices":
-            raise ValueError("a mixture weighs trajectories by their choices: it goes with objective='choices' only")
+            raise ValueError(f"objective={self.likelihood_!r}: MixtureMESSI needs objective='choices'")
 
     def _pinned(self, groups: npt.ArrayLike | None, n_expert: int, n: int) -> Flags:
-        """Which groups each trajectory may belong to, (n, K)."""
+        """Flag the groups that each trajectory may belong to, (n, K)."""
         may = np.ones((n, self.n_groups), dtype=bool)
         labels = np.full(n_expert, 0 if n > n_expert else -1)
         if groups is not None:
             labels = as_labels(groups, n_expert)
             if labels.dtype.kind not in "iu" or labels.min() < -1 or labels.max() >= self.n_groups:
-                raise ValueError(f"groups of a mixture are 0 … {self.n_groups - 1}, or −1 where they are not known")
+                raise ValueError(f"groups must be whole numbers 0 … {self.n_groups - 1}, or −1 if unknown")
         known = np.flatnonzero(labels >= 0)
         may[known] = False
         may[known, labels[known]] = True
         return may
 
     def _weighted(self, problem: Problem, weight: Floats, n_expert: int) -> Objective:
-        """J of one group, as far as trajectories are its own: N/N_k times F of its weights."""
+        """Return J of one group, weighted by its responsibilities: N/N_k times its part of F."""
         objective = self._objective(problem.mdp, problem.everyone, None, None, weight, n_expert)
         if problem.quadratic is None:
             return objective
         return objective.penalised(problem.size / objective.size * problem.quadratic)
 
     def _rounds(self, problem: Problem, state: State, most: int, climb: int) -> Generator[Question, Evaluation, State]:
-        """Rounds of EM, until responsibilities stand still."""
+        """Run rounds of EM until the responsibilities converge."""
         for _ in range(most):
             thetas, results = state.thetas.copy(), []
             for k, weight in enumerate(state.responsibilities.T):
@@ -212,7 +212,7 @@ class MixtureMESSI(Grouped):
         return state
 
     def score(self, trajectories: TrajectoriesLike, group: int | None = None) -> float:
-        """Mean log-probability per step, pooled: log Σ_k w_k p(ζ|θ_k) of the mixture or, with `group`, log p(ζ|θ_k)."""
+        """Return the mean of log Σ_k w_k p(ζ|θ_k) per step or, with `group`, of log p(ζ|θ_k)."""
         trajectories = as_trajectories(trajectories)
         if group is None:
             return super().score(trajectories)
@@ -227,7 +227,7 @@ class MixtureMESSI(Grouped):
         return log_joint(self.mdp_, trajectories, self.thetas_, self.weights_, self.start_)
 
     def predict_groups(self, trajectories: Trajectories) -> Floats:
-        """How likely each of the trajectories, of which nothing is known, belongs to each group, (n, K)."""
+        """Return the probability that each trajectory, of unknown group, belongs to each group, (n, K)."""
         self._fitted()
         check_trajectories(self.mdp_, trajectories)
         joint = self._log_joint(trajectories)
@@ -235,33 +235,33 @@ class MixtureMESSI(Grouped):
 
     @property
     def effective_sizes_(self) -> Floats:
-        """How many trajectories the responsibilities of each group amount to, (K,)."""
+        """Effective sample size of each group, (K,)."""
         return np.asarray(self.responsibilities_.sum(axis=0) ** 2 / (self.responsibilities_**2).sum(axis=0))
 
     def _number(self, group: Any) -> int | None:
         if group is None:
             return None
         if not is_whole(group) or not 0 <= group < len(self.thetas_):
-            raise ValueError(f"group {group!r} is none of 0 … {len(self.thetas_) - 1}")
+            raise ValueError(f"group {group!r} is not one of 0 … {len(self.thetas_) - 1}")
         return int(group)
 
     def _revive(self, parts: Any) -> None:
         super()._revive(parts)
         k = len(self.thetas_)
         if self.weights_.shape != (k,) or self.responsibilities_.ndim != 2 or self.responsibilities_.shape[1] != k:
-            raise ValueError("its weights_, responsibilities_ and thetas_ do not go together")
+            raise ValueError("its weights_, responsibilities_ and thetas_ differ in their number of groups")
 
 
 def log_joint(mdp: MDP, trajectories: Trajectories, thetas: Floats, weights: Floats, start: Floats) -> Floats:
-    """log w_k p(ζ|θ_k), (n, K)."""
+    """Return log w_k p(ζ|θ_k), (n, K)."""
     logs = [reward_log_likelihood(mdp, mdp.reward(theta), trajectories, start) for theta in thetas]
-    with np.errstate(divide="ignore"):  # a group may have nobody
+    with np.errstate(divide="ignore"):  # a group may be empty
         return np.asarray(np.stack(logs, axis=1) + np.log(weights))
 
 
 @dataclass(eq=False)
 class State:
-    """Where EM stands: θ_k, w_k, responsibilities, F/N and the likelihood there, and the rounds so far."""
+    """State of EM: θ_k, w_k, responsibilities, F/N, the likelihood, and the history of rounds."""
 
     thetas: Floats
     weights: Floats
@@ -274,7 +274,7 @@ class State:
     stopped: bool = False
 
     def told(self) -> dict[str, Any]:
-        """What a callback is told after a round, of the first group where it is of one."""
+        """Return the arguments of the callback after a round; θ is that of the first group."""
         last = {name: self.history[name][-1].item() for name in HISTORY.names or ()}
         return {**last, "theta": self.thetas[0], "point": self.first.point}
 
@@ -290,21 +290,21 @@ class Problem:
     size: float
 
     def beginning(self, source: np.random.RandomState, thetas: Floats) -> State:
-        """Random responsibilities, most of each with one group; pinned ones as they are."""
+        """Draw random responsibilities, concentrated on one group each; pinned ones stay."""
         drawn = source.dirichlet(np.full(self.may.shape[1], 0.3), size=len(self.may)) + 1e-9
         r = np.where(self.may, drawn, 0.0)
         r /= r.sum(axis=1, keepdims=True)
         return State(thetas, r.mean(axis=0), r)
 
     def e_step(self, thetas: Floats, weights: Floats) -> tuple[Floats, float]:
-        """Responsibilities (n, K), and the log-likelihood of all."""
+        """Return the responsibilities (n, K), and the total log-likelihood."""
         begin = np.bincount(self.everyone.first, minlength=self.mdp.n_states).astype(np.float64)
         joint = np.where(self.may, log_joint(self.mdp, self.everyone, thetas, weights, begin), -np.inf)
         total = logsumexp(joint, axis=1, keepdims=True)
         return np.exp(joint - total), float(total.sum())
 
     def after(self, state: State, thetas: Floats, results: list[Result]) -> State:
-        """The state after an M-step that has found these θ_k."""
+        """Return the state after an M-step with these θ_k."""
         weights = state.responsibilities.mean(axis=0)
         r, log_likelihood = self.e_step(thetas, weights)
         value = log_likelihood / self.size

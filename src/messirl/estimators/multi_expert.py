@@ -1,16 +1,16 @@
-"""Several experts with rewards of their own: what they share, and how each differs from it.
+"""Several experts with individual rewards: a hierarchical model with a shared θ and a deviation per expert.
 
     θ_k = θ_0 + δ_k     for the experts of group k
 
     J = Σ_k L_k(θ_k) − λ Σ_k (n_k/n) R(θ_k) − 1/(2τ²N) Σ_k Σ_j (unit_j δ_kj)²
 
-L_k is the likelihood of the trajectories of group k as a part of that of all, R MESSI's penalty (Eq. 5) over all
-trajectories of everyone, and δ_kj has a normal prior with the standard deviation τ/unit_j, unit_j the spread of feature
-j. θ_0 is where J is largest for given θ_k, their mean; a prior of the weights (`theta_prior`) is one of θ_0. So J is a
-function of the θ_k, of the same form as J of one expert with K·d weights, and is maximised by the same search.
+L_k is the part of group k in the likelihood of all experts, R MESSI's penalty (Eq. 5) over all trajectories, and δ_kj
+has a normal prior with the standard deviation τ/unit_j, unit_j the spread of feature j. For given θ_k the best θ_0 is
+their mean; `theta_prior` is a prior of θ_0. So J is a function of the θ_k, of the same form as J of one expert with K·d
+weights, and is maximised by the same search.
 
-With one group δ = 0 and this is MESSI. With τ → 0 it is MESSI of all experts together; with τ → ∞ each has a fit of its
-own, which shares nothing with others but the trajectories of the penalty.
+With one group δ = 0 and this is MESSI. With τ → 0 it is MESSI of all experts together; with τ → ∞ each has a separate
+fit, which shares only the trajectories of the penalty with the others.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from messirl.objective import Barrier, Evaluation, Objective, bending, checked_w
 
 @dataclass(eq=False, repr=False)
 class SeveralExperts(Grouped):
-    """Several experts, each with a θ of its own that is drawn towards what they share; MESSI's penalty on each.
+    """Several experts, each with a θ that is shrunk towards a shared one; MESSI's penalty on each.
 
-    θ_k = θ_0 + δ_k with δ_k normal around zero. Which trajectory is whose is given to `fit`; without that there is one
-    group, and the fit is that of MESSI. Without a group named, the policy and scores are those of θ_0.
+    θ_k = θ_0 + δ_k with δ_k normal around zero. `fit` takes the group of every trajectory; without groups there is one,
+    and the fit is that of MESSI. If no group is given, policy and scores are those of θ_0.
 
     Parameters
     ----------
     spread : float
-        τ, the standard deviation of an expert's own part δ of a weight, in units of one over the spread of its feature.
+        τ, the standard deviation of an expert's deviation δ, in units of one over the spread of its feature.
 
     Attributes
     ----------
     theta_ : array (d,)
-        θ_0, what the experts share.
+        θ_0, the shared weights.
     thetas_ : array (K, d)
         θ_k of every group, in the order of `groups_`.
     groups_ : array (K,)
@@ -62,7 +62,7 @@ class SeveralExperts(Grouped):
 
     Examples
     --------
-    Six places in a row; one expert prefers the right end a little, the other very much.
+    Six states in a row; one expert prefers the right end a little, the other very much.
 
     >>> import numpy as np
     >>> from messirl import MDP, sample, soft_policy
@@ -92,7 +92,7 @@ class SeveralExperts(Grouped):
     ) -> Self:
         """Fit to the experts' trajectories and to those of unknown quality.
 
-        groups : (l,) whose each expert trajectory is, whole numbers or texts; None: all are one expert's
+        groups : (l,) the group of each expert trajectory, whole numbers or texts; None: one group
         """
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight, groups)))
@@ -135,7 +135,7 @@ class SeveralExperts(Grouped):
         return mdp, expert, shared, theta, replace(result, theta=mean, point=shared(mean), move=move, curvature=None)
 
     def score(self, trajectories: TrajectoriesLike, groups: npt.ArrayLike | None = None) -> float:
-        """Mean log-probability per step, pooled: under θ_0 or, with `groups` (n,), each under that of its group."""
+        """Return the mean log-probability per step: under θ_0 or, with `groups` (n,), under the θ of each group."""
         trajectories = as_trajectories(trajectories)
         if groups is None:
             return super().score(trajectories)
@@ -154,20 +154,20 @@ class SeveralExperts(Grouped):
             return None
         at = np.flatnonzero(self.groups_ == group)
         if at.size != 1:
-            raise ValueError(f"group {str(group)!r} is none of those of the fit: {listed([*map(str, self.groups_)])}")
+            raise ValueError(f"group {str(group)!r} is not in the fit: choose from {listed([*map(str, self.groups_)])}")
         return int(at[0])
 
     def _revive(self, parts: Any) -> None:
         super()._revive(parts)
         if self.groups_.shape != self.thetas_.shape[:1]:
-            raise ValueError("its groups_ and thetas_ do not go together")
+            raise ValueError("its groups_ and thetas_ differ in length")
 
 
 class Stacked:
-    """J of all groups as a function of their weights one after the other, (K·d,).
+    """J of all groups as a function of their concatenated weights, (K·d,).
 
     parts : the objective of each group, without a penalty
-    together : that of all, of whose likelihood theirs are parts
+    together : the objective of all groups, whose likelihood is the sum of the parts
     share : (K,) n_k/n
     quadratic : (d, d) MESSI's penalty on each θ_k; prior : (d, d) on their mean; spread : τ
     """
@@ -195,41 +195,41 @@ class Stacked:
 
     @property
     def scale(self) -> Floats:
-        """About how much J bends along each weight, (K·d,), as a square root."""
+        """Square root of the approximate curvature of J along each weight, (K·d,)."""
         return bending(self.unit, self.quadratic)
 
     @property
     def concave(self) -> bool:
-        """Whether J is known to be concave."""
+        """True if J is known to be concave."""
         return all(part.concave for part in self.parts)
 
     @property
     def curvature_is_cheap(self) -> bool:
-        """Whether ∇²J is had about as quickly as J."""
+        """True if ∇²J takes about as long as J."""
         return all(part.curvature_is_cheap for part in self.parts)
 
     def hessian(self, theta: Floats, *, by_differences: bool = True) -> Floats:
-        """∇²J, (K·d, K·d)."""
+        """Return ∇²J, (K·d, K·d)."""
         parts = [part.hessian(own, by_differences=by_differences) for part, own in self._split(theta)]
-        bend = block_diag(*(w * part for w, part in zip(self.weight, parts, strict=True)))
-        return np.asarray(bend if self.quadratic is None else bend - self.quadratic)
+        hessian = block_diag(*(w * part for w, part in zip(self.weight, parts, strict=True)))
+        return np.asarray(hessian if self.quadratic is None else hessian - self.quadratic)
 
     def barrier(self, theta: Floats) -> list[Barrier]:
-        """The barrier of each group, which is least at θ."""
+        """Return the barrier of each group, with its minimum at θ."""
         return [part.barrier(own) for part, own in self._split(theta)]
 
     def behind(self, barriers: list[Barrier], weight: float) -> Self:
-        """J less the weighted barriers of all groups."""
+        """Return J minus the weighted barriers of all groups."""
         other = copy(self)
         other.parts = [part.behind(own, weight) for part, own in zip(self.parts, barriers, strict=True)]
         return other
 
     def _split(self, theta: Floats) -> list[tuple[Objective, Floats]]:
-        """The objective of each group with its own weights."""
+        """Return the objective of each group with its own weights."""
         return list(zip(self.parts, np.split(theta, len(self.parts)), strict=True))
 
     def __call__(self, theta: Floats) -> Evaluation:
-        """J and its gradient."""
+        """Return J and its gradient."""
         found = [part(own) for part, own in self._split(theta)]
         nothing = np.zeros_like(theta)
         if not all(np.isfinite(one.value) for one in found):

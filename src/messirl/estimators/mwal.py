@@ -1,12 +1,12 @@
 """MWAL, Syed and Schapire 2007: the game of _zero_sum_game.py, played with multiplicative weights.
 
-In each of T rounds the best policy for the reward Σ_i w_i g_i is found, and then the weights of the rewards under which
-it is far ahead of the experts shrink:
+Each of T rounds finds the best policy for the reward Σ_i w_i g_i, and then reduces the weights of the rewards under
+which it is far ahead of the experts:
 
     w_i ∝ w_i β^{G_i},      G_i = (g_iᵀ(f_π − f*)/m + 2)/4 ∈ [0, 1],      β = 1/(1 + √(2 ln k / T))
 
-with m the largest possible count and k the number of rows. The mixture of the T policies with equal weights is worth at
-least v* − 4 m (√(2 ln k / T) + ln k / T) in the game (their Theorem 2, by Freund and Schapire's bound).
+with m the largest possible count and k the number of rows. The mixture of the T policies with equal weights has a value
+of at least v* − 4 m (√(2 ln k / T) + ln k / T) in the game (their Theorem 2, by Freund and Schapire's bound).
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from messirl.estimators._zero_sum_game import largest_count, stakes, value_of, w
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MWAL(Mixture):
-    """Multiplicative weights for apprenticeship learning: a mixture that no possible reward places behind the experts.
+    """Multiplicative weights for apprenticeship learning: a mixture with the largest lead under the worst reward.
 
-    Where the signs of the weights are known, the mixture may do better than the experts: more of what is good, less of
-    what is bad. It needs the dynamics, and the states of the experts' trajectories; actions only with state-action
-    features. Of unlabelled trajectories it makes no use.
+    If the signs of the weights are known, the mixture may do better than the experts. It needs the dynamics, and the
+    states of the experts' trajectories; actions only with state-action features. It does not use unlabelled
+    trajectories.
 
     Parameters
     ----------
     signs : array (d,) of 1, -1 and 0, optional
-        Whether more of a feature is good, bad, or either. None: either, for all; the game is then to match the
-        experts' counts, the worst of them, each feature in units of its largest magnitude.
+        Sign of each weight; 0 if unknown. None: all unknown; the game then minimises the largest deviation from the
+        experts' counts, each feature in units of its largest magnitude.
     rounds : int
         T, the number of rounds and of policies in the mixture.
 
     Attributes
     ----------
     value_ : float
-        min_i g_iᵀ(f − f*): how far the mixture is ahead of the experts under the worst possible reward.
+        min_i g_iᵀ(f − f*), the lead of the mixture over the experts under the worst possible reward.
     bound_ : float
-        No policy has a higher value than this.
+        Upper bound on the value of any policy.
     converged_ : bool
-        Always true: it plays the rounds it was given. How good they were is the distance of `value_` from `bound_`.
+        Always true: the number of rounds is fixed. Compare `value_` with `bound_` to judge the result.
 
     References
     ----------
@@ -58,7 +58,7 @@ class MWAL(Mixture):
 
     Examples
     --------
-    Six places in a row; the feature is known to be good. The experts only prefer the right end, MWAL goes there.
+    Six states in a row; the feature is known to be good. The experts only prefer the right end, MWAL goes there.
 
     >>> import numpy as np
     >>> from messirl import MDP, sample, soft_policy
@@ -82,7 +82,7 @@ class MWAL(Mixture):
     rounds: int = 200
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
-        """Fit to the counts of the expert's trajectories; `unlabelled` is not looked at."""
+        """Fit to the counts of the expert's trajectories; `unlabelled` is not used."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
         rounds = whole("rounds", self.rounds)
@@ -103,5 +103,5 @@ class MWAL(Mixture):
 
 
 def weakened(logs: Floats, ahead: Floats, largest: float, rate: float) -> Floats:
-    """Logarithms of the weights (m,) after a policy that is `ahead` (m,) of the experts: less where it is far ahead."""
+    """Return the log-weights (m,) after a policy with the lead `ahead` (m,): a large lead reduces the weight."""
     return np.asarray(logs - rate * (ahead / largest + 2.0) / 4.0)

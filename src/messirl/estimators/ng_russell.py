@@ -1,14 +1,14 @@
 """Ng and Russell 2000: a reward under which the experts are ahead of all policies found, by a linear programme.
 
-Their section 5, which starts from sampled trajectories and features, as here. With f* the experts' counts and f_j those
+This is the version of their section 5, for sampled trajectories and features. With f* the experts' counts and f_j those
 of the policies found, each round solves
 
     max Σ_j p(θᵀ(f* − f_j))  such that  |θ_i| ≤ θ_max,      p(x) = x for x ≥ 0, else 2x
 
-and adds the best policy for that θ; one that was found before then counts once more. It ends when no policy is better
-than the experts under θ, or when no θ of the box is better than θ = 0. That is the rule where experts err, since
-then no reward makes what they do optimal. Of all θ seen, that one is kept under which the experts fall least behind the
-best policy.
+and adds the best policy for that θ; a policy that is found again counts once more. The search ends when no policy is
+better than the experts under θ, or when no θ in the box is better than θ = 0. The second case is usual if experts make
+errors, since no reward then makes them optimal. The result is the θ, of all rounds, with the smallest regret of the
+experts.
 """
 
 from __future__ import annotations
@@ -35,25 +35,26 @@ from messirl.planning import log_likelihood, visits
 
 OPTIMAL, NOTHING = "no policy is better than the experts", "no reward puts the experts ahead"
 ALL = "max_policies policies were found"
-WORSE = 2.0  # how much more it counts to be behind a policy than to be ahead of it
+WORSE = 2.0  # weight of being behind a policy, relative to being ahead of it
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NgRussell(RewardEstimator):
-    """Inverse reinforcement learning by linear programmes, from sampled trajectories.
+    """Inverse reinforcement learning by linear programming, from sampled trajectories.
 
-    The reward is one under which the experts are ahead of other policies; it takes them to be optimal. It needs the
-    dynamics, and the states of the experts' trajectories; actions only with state-action features. Of unlabelled
-    trajectories it makes no use.
+    It assumes that the experts are optimal, and finds a reward under which they are ahead of other policies. It needs
+    the dynamics, and the states of the experts' trajectories; actions only with state-action features. It does not use
+    unlabelled trajectories.
 
     Parameters
     ----------
     theta_max : float
         Bound on every weight; it sets the scale of θ, on which the policy does not depend.
     max_policies : int
-        Policies at most.
+        Maximum number of policies.
     lapse : float
-        Scores are those of a policy that takes any allowed action with this probability, and else follows `policy_`.
+        Scores are those of a policy that takes a uniformly random allowed action with this probability, and otherwise
+        follows `policy_`.
 
     Attributes
     ----------
@@ -62,14 +63,14 @@ class NgRussell(RewardEstimator):
     feature_counts_ : array (d,)
         Expected feature counts of the policy.
     regret_ : float
-        max_π θᵀf_π − θᵀf*: how far the experts are behind the best policy under θ; below 0 if their trajectories were
+        max_π θᵀf_π − θᵀf*, the lead of the best policy over the experts under θ; below 0 if their trajectories were
         lucky.
     n_iter_ : int
-        Rounds done.
+        Number of rounds.
     converged_ : bool
-        Whether it ended by itself.
+        Whether the search ended before `max_policies`.
     termination_ : str
-        Why it ended.
+        Reason why the search ended.
 
     References
     ----------
@@ -77,7 +78,7 @@ class NgRussell(RewardEstimator):
 
     Examples
     --------
-    Six places in a row; the experts go to the right end and stay.
+    Six states in a row; the experts go to the right end and stay.
 
     >>> import numpy as np
     >>> from messirl import MDP, sample
@@ -100,7 +101,7 @@ class NgRussell(RewardEstimator):
     lapse: float = LAPSE
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
-        """Fit to the counts of the expert's trajectories; `unlabelled` is not looked at."""
+        """Fit to the counts of the expert's trajectories; `unlabelled` is not used."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         bound, most = number("theta_max", self.theta_max, above=0.0), whole("max_policies", self.max_policies)
         check_lapse(self.lapse)
@@ -126,7 +127,7 @@ class NgRussell(RewardEstimator):
         self._set_policy()
         self.feature_counts_ = visits(mdp, self.policy_, start=self.start_).counts(mdp)
         if not self.converged_:
-            warnings.warn(f"NgRussell did not converge: {reason}: allow more of them", ConvergenceWarning, stacklevel=2)
+            warnings.warn(f"NgRussell did not converge: {reason}. Raise max_policies", ConvergenceWarning, stacklevel=2)
         return self
 
     def _set_policy(self) -> None:
@@ -143,15 +144,15 @@ class NgRussell(RewardEstimator):
 
 
 def _lead(ahead: Floats, theta: Floats) -> float:
-    """Σ_j p(θᵀ ahead_j): not above 0 for θ = 0, nor for a θ whose reward is the same for every policy."""
+    """Return Σ_j p(θᵀ ahead_j), at most 0 for θ = 0 and for a θ under which all policies are equal."""
     by = ahead @ theta
     return float(np.minimum(by, WORSE * by).sum())
 
 
 def most_ahead(ahead: Floats, bound: float) -> Floats:
-    """The θ (d,), |θ_i| ≤ bound, that maximises Σ_j p(θᵀ ahead_j), for the gaps f* − f_j (k, d).
+    """Return the θ (d,), |θ_i| ≤ bound, that maximises Σ_j p(θᵀ ahead_j), for the gaps f* − f_j (k, d).
 
-    p is the lower of two lines, so that Σ_j z_j with z_j ≤ θᵀ ahead_j and z_j ≤ 2 θᵀ ahead_j is what is maximised.
+    p is the minimum of two lines, so the programme maximises Σ_j z_j with z_j ≤ θᵀ ahead_j and z_j ≤ 2 θᵀ ahead_j.
     """
     k, d = ahead.shape
     size = max(float(np.abs(ahead).max()), np.finfo(float).tiny)

@@ -1,17 +1,17 @@
-"""MESSI with pairs that the policy itself makes: the paper's first direction for other uses of unlabelled data.
+"""MESSI with trajectories of the learnt policy in its penalty: the paper's first suggestion for unlabelled data.
 
-MESSI's penalty compares recorded trajectories with each other. Here each recorded trajectory, an expert's or not, is
+MESSI's penalty compares recorded trajectories with each other. Here each recorded trajectory, expert or unlabelled, is
 compared with trajectories of the policy that is being learnt:
 
     R(θ; θ') = 1/(2n) Σ_{ζ ∈ Σ} Σ_{ζ' ∈ Σ(θ')} [s(ζ, ζ') + s(ζ', ζ)] (θᵀ(f_ζ − f_ζ'))²,      n = |Σ| + |Σ(θ')|
 
-Σ(θ') are m draws of the policy of θ'. The reward should not tell a trajectory of the policy from a recorded one that is
-like it. For fixed draws this is Eq. 5 with the similarity zero inside either set, a quadratic form, and the search is
-MESSI's; then the draws are made anew, with the same random numbers, until θ stays:
+Σ(θ') are m draws of the policy of θ'. Similar trajectories of the policy and of the data should have similar rewards.
+For fixed draws this is Eq. 5 with the similarity zero inside either set, a quadratic form, and the search is MESSI's.
+Then new trajectories are drawn, with the same random numbers, until θ converges:
 
     θ_0 = argmax L(θ),     θ_{k+1} = argmax L(θ) − λ R(θ; θ_k)
 
-There is no objective that all of these rounds climb, so that they need not settle; `converged_` says whether they did.
+No single objective increases over the rounds, so they need not converge; `converged_` tells whether they did.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from messirl.planning import sample
 from messirl.similarity import Similarity
 from messirl.similarity.penalty_blocks import Block
 
-SETTLED = 1e-3  # how far a weight may still move, relative to its size or its unit
+SETTLED = 1e-3  # largest change of a weight at convergence, relative to its size or its unit
 
 
 @dataclass(eq=False, repr=False)
 class OwnPolicyMESSI(MESSI):
-    """MESSI whose penalty compares recorded trajectories with those of the policy that is learnt.
+    """MESSI whose penalty compares recorded trajectories with those of the learnt policy.
 
     Parameters
     ----------
     n_draws : int
-        Trajectories of the policy that are drawn in every round.
+        Number of trajectories sampled from the policy in every round.
     max_rounds : int
-        Rounds at most.
+        Maximum number of rounds.
 
     Attributes
     ----------
     n_rounds_ : int
-        How many rounds there were.
+        Number of rounds.
     drawn_ : Trajectories
-        Those that the last penalty was made with.
+        Sampled trajectories in the last penalty.
     converged_ : bool
-        Whether θ stayed from one round to the next, and the last search converged.
+        Whether θ and the last search converged.
 
     References
     ----------
@@ -66,7 +66,7 @@ class OwnPolicyMESSI(MESSI):
 
     Examples
     --------
-    Six places in a row; the experts prefer the right end, of the others nothing is known.
+    Six states in a row; the experts prefer the right end, the other trajectories are of unknown quality.
 
     >>> import numpy as np
     >>> from messirl import MDP, sample, soft_policy
@@ -94,15 +94,18 @@ class OwnPolicyMESSI(MESSI):
         unlabelled: Any = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Fit to the expert's trajectories; unlabelled ones are recorded trajectories as well."""
+        """Fit to the expert's trajectories; unlabelled ones join them in the penalty."""
         refuse_streamed(unlabelled, "OwnPolicyMESSI", "compares trajectories one by one")
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         check_trajectories(mdp, expert, "expert")
         most, many = whole("max_rounds", self.max_rounds), whole("n_draws", self.n_draws)
         if expert.goals is not None:
-            raise ValueError("OwnPolicyMESSI draws from one policy, and with goals there are many: use MESSI")
+            raise ValueError("OwnPolicyMESSI samples one policy, and with goals there are many: use MESSI")
         if self.unlabelled_weight > 0.0 or isinstance(self.reference, str):
-            raise ValueError("OwnPolicyMESSI uses the unlabelled trajectories in its penalty alone: leave the rest out")
+            raise ValueError(
+                "OwnPolicyMESSI uses unlabelled trajectories in its penalty alone: "
+                "use unlabelled_weight=0 and no reference='unlabelled'"
+            )
         recorded = expert if unlabelled is None else expert + unlabelled
         length = None if mdp.horizon is not None else max(int(np.median(recorded.lengths)), 2)
         own = {name: value for name, value in self.get_params(deep=False).items() if name in MESSI._get_param_names()}
@@ -124,8 +127,8 @@ class OwnPolicyMESSI(MESSI):
         self.drawn_, self.converged_ = drawn, bool(found.converged_ and settled)
         if not settled:
             warnings.warn(
-                f"OwnPolicyMESSI has not settled in {most} rounds: θ still moves when the policy's trajectories are "
-                "drawn anew; draw more (n_draws), or allow more rounds (max_rounds)",
+                f"OwnPolicyMESSI did not converge in {most} rounds: θ still changes between samples of the policy's "
+                "trajectories. Raise n_draws or max_rounds",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -134,17 +137,17 @@ class OwnPolicyMESSI(MESSI):
 
 @dataclass(frozen=True)
 class Across(Similarity):
-    """A similarity between the first `n` trajectories and the others; inside either set it is zero."""
+    """A similarity between the first `n` trajectories and the rest; within either set it is zero."""
 
     inner: Similarity
     n: int
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
-        """The blocks of the inner similarity, those of pairs from one set being zero."""
+        """Return blocks of the inner similarity, with zeros for pairs within one set."""
         block, first = self.inner.on(trajectories, counts), np.arange(len(counts)) < self.n
         return lambda rows, columns: np.where(first[rows][:, None] != first[columns], block(rows, columns), 0.0)
 
 
 def _stays(before: Floats, after: Floats, spread: Floats) -> bool:
-    """Whether no weight moved by more than a little of its size, or of the inverse of its feature's spread."""
+    """Tell whether every weight changed by at most SETTLED, relative to max(|θ_j|, 1/σ_j)."""
     return bool((np.abs(after - before) <= SETTLED * np.maximum(np.abs(after), 1.0 / spread)).all())

@@ -1,7 +1,7 @@
 """Saving and loading fitted models: one .npz file of plain arrays with a JSON description inside. Never pickle.
 
-Policies are not stored: they follow from the reward. What cannot be written (a callback, a similarity that is a
-user-defined function) is left out; using it after loading is an error that says so.
+Policies are not stored: they follow from the reward. User-defined functions (a callback, a similarity) cannot be
+written; a loaded model that needs one raises an error that names it.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ FORMAT, VERSION = "messirl-model", 1
 MDP_ARRAYS = ("transitions", "features", "terminal")
 MDP_FACTS = ("discount", "horizon", *NAMES)
 SPARSE = ("data", "indices", "indptr")
-FLAGS, TEXTS = ("converged_",), ("termination_",)  # what fitted values are by their names: all others are numbers
-NUMBERS = ("n_iter_", "n_rounds_", "n_features_in_", "n_actions_")  # whole ones
-ABSENT = ("effective_sample_size_",)  # that some fits do not have
-RECORDS, LABELS = ("history_",), ("groups_",)  # and what arrays are
+FLAGS, TEXTS = ("converged_",), ("termination_",)  # names of fitted booleans and texts; all other values are numbers
+NUMBERS = ("n_iter_", "n_rounds_", "n_features_in_", "n_actions_")  # whole numbers
+ABSENT = ("effective_sample_size_",)  # numbers that some fits lack
+RECORDS, LABELS = ("history_",), ("groups_",)  # record arrays, and arrays that may hold texts
 
 
 @dataclass(frozen=True)
 class Unsaved:
-    """Takes the place of a user-defined function, which could not be written to the file."""
+    """Placeholder for a user-defined function, which could not be written to the file."""
 
     parameter: str
     name: str
 
     def __call__(self, *arguments: Any) -> Any:
-        """Raise the error that says which parameter must be set before the model can be fitted again."""
+        """Raise an error that names the parameter to set before the model can be fitted again."""
         raise ValueError(
             f"the {self.parameter} {self.name} was not saved with the model: "
             f"set_params({self.parameter}=...) before fit"
@@ -54,14 +54,14 @@ class Unsaved:
 
 
 class Saved(BaseEstimator):
-    """An estimator that can be written to one file. A class declares what belongs in it; a subclass adds its own.
+    """An estimator that can be written to one file. A class declares its content; a subclass adds to it.
 
     _arrays : names of fitted arrays; a file without one of them is damaged
     _optional : names of fitted arrays that are None in some fits
     _facts : names of fitted numbers and texts
     _records : names of fitted dataclasses of plain lists, without the underscore, and their classes
-    _kinds : classes of objects that parameters may be, written by name with their own parameters
-    _missed : names of parameters that may be user-defined functions, without which the model cannot be fitted again
+    _kinds : classes that parameters may be instances of, written by name with their own parameters
+    _missed : names of parameters that may be user-defined functions, which a new fit needs
 
     Plain parameters and `mdp_` are always written.
     """
@@ -74,9 +74,9 @@ class Saved(BaseEstimator):
     _missed: ClassVar[tuple[str, ...]] = ()
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of parameters too: `set_params(similarity__sigma=2.0)`.
+        """Set parameters, nested ones too: `set_params(similarity__sigma=2.0)`.
 
-        A similarity does not change, and may be shared: one with these parameters takes its place.
+        Similarities are immutable and may be shared: a new one with these parameters replaces the old one.
         """
         whole = {name: value for name, value in params.items() if "__" not in name}
         super().set_params(**whole)
@@ -103,17 +103,17 @@ class Saved(BaseEstimator):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
     def _parts(self) -> dict[str, Any]:
-        """Further arrays for the file, under names of the class's own."""
+        """Return further arrays for the file by name."""
         return {}
 
     def _revive(self, parts: Any) -> None:
-        """Check what was read from a file (`parts` are all its arrays), and compute again what follows from it."""
+        """Check the content of a file (`parts` are all its arrays), and recompute derived attributes."""
 
     def _check_arguments(self) -> None:
-        """Raise an error for a parameter that cannot be."""
+        """Raise an error if a parameter is invalid."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that `messirl.load` reads; an old file stays until this one is complete."""
+        """Write the fitted model to a file for `messirl.load`; an existing file is replaced only on success."""
         self._fitted()
         arrays, kind = self._parts(), type(self)
         described = {
@@ -131,23 +131,23 @@ class Saved(BaseEstimator):
             _put(f"mdp_{name}", getattr(self.mdp_, name), arrays)
         text = json.dumps(described).encode()
         if len(text) > JSON:
-            raise ValueError(f"the names of states take {len(text) / 1e6:.0f} MB, too much for the file of a model")
+            raise ValueError(f"state names of {len(text) / 1e6:.0f} MB are too large for a model file: shorten them")
         arrays["description"] = np.frombuffer(text, dtype=np.uint8)
         with beside(path) as part, open(part, "wb") as file:
             np.savez_compressed(file, **arrays)
 
 
 def _declared(kind: type[Saved], name: str) -> list[str]:
-    """What a class and its parents declare under a name, the parents first."""
+    """Return the declarations of a class and its parents under a name, parents first."""
     return [item for one in reversed(kind.__mro__) for item in vars(one).get(name, ())]
 
 
 def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -> Any:
-    """The model that `save` wrote; ValueError if the file is no model or is damaged. Nothing in it is executed.
+    """Read a model that `save` wrote; raise ValueError if the file is damaged or no model. Nothing in it is executed.
 
     class_of : function from the name of a class to the class
     """
-    with Path(path).open("rb") as file:  # whatever fails from here on is the fault of the content
+    with Path(path).open("rb") as file:  # any failure from here on is due to the content
         try:
             arrays = Archive(file)
             described = arrays.json("description")
@@ -184,7 +184,7 @@ def _restored(described: dict[str, Any], arrays: Archive, class_of: Callable[[st
 
 
 def _checked_fact(name: str, value: Any) -> Any:
-    """A fitted number or text of the kind that its name promises; ValueError otherwise."""
+    """Return a fitted number or text; raise ValueError if it is not of the type that its name requires."""
     if name in FLAGS:
         right: bool = isinstance(value, bool)
     elif name in TEXTS:
@@ -194,17 +194,17 @@ def _checked_fact(name: str, value: Any) -> Any:
     else:
         right = is_number(value) or (value is None and name in ABSENT)
     if not right:
-        raise ValueError(f"its {name} is {value!r:.80}")
+        raise ValueError(f"its {name} is {value!r:.80}, not of the expected type")
     return value
 
 
 def _checked_array(name: str, arrays: Archive) -> Any:
-    """A fitted array of the kind that its name promises; ValueError otherwise."""
+    """Return a fitted array; raise ValueError if it is not of the type that its name requires."""
     array = arrays[name]
     if (name in RECORDS) != (array.dtype.names is not None) or (name not in LABELS and array.dtype.kind == "U"):
-        raise ValueError(f"its {name} hold {array.dtype}")
+        raise ValueError(f"its {name} has the unexpected type {array.dtype}")
     if name == "start_" and not (np.isfinite(array).all() and (array >= 0).all() and math.isclose(array.sum(), 1.0)):
-        raise ValueError("its start_ does not fit its MDP: it is no distribution")
+        raise ValueError("its start_ does not fit its MDP: it is not a probability distribution")
     return array
 
 
@@ -248,7 +248,7 @@ def _checked_object(made: Any) -> Any:
 
 
 def _put(name: str, value: Any, arrays: dict[str, Any]) -> None:
-    """Add a value to the arrays of a file: a sparse matrix as its parts, None not at all."""
+    """Add a value to the arrays of a file: sparse matrices by their parts; None is left out."""
     if sp.issparse(value):
         arrays |= {f"{name}_{part}": getattr(value, part) for part in SPARSE}
         arrays[f"{name}_shape"] = np.array(value.shape)
@@ -257,7 +257,7 @@ def _put(name: str, value: Any, arrays: dict[str, Any]) -> None:
 
 
 def _get(name: str, arrays: Archive) -> Any:
-    """The value that `_put` added; the structure of a sparse matrix is checked before SciPy sees it."""
+    """Return a value that `_put` added; the structure of a sparse matrix is checked before SciPy sees it."""
     if f"{name}_shape" not in arrays:
         return arrays[name]
     data, indices, indptr = (f"{name}_{part}" for part in SPARSE)

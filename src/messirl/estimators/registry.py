@@ -1,25 +1,25 @@
-"""The methods, one entry each: what it is called, what it learns from, and how it is made.
+"""Registry of methods: the name, the training data and the construction of each.
 
     MESSI         Eq. 6                  Ridge            ½ρ‖θ‖²
     MaxEnt        no penalty             RidgeStd         ½ρ Σ_j (σ_j θ_j)², counts in units of their spread
     EM            η-EM-MaxEnt, Eq. 9     Complete         Eq. 5 with all similarities 1
-    Reference     MaxEnt with a base policy from the unlabelled trajectories
-    ReferenceStd  RidgeStd with it       LightPooling     MaxEnt, an unlabelled trajectory counts a little (LIGHT)
-    uniform       no learning: all       LightPoolingStd  RidgeStd with light pooling
+    Reference     MaxEnt with a prior policy from the unlabelled trajectories
+    ReferenceStd  RidgeStd with it       LightPooling     MaxEnt, weighted pooling with the weight LIGHT
+    uniform       no learning: all       LightPoolingStd  RidgeStd with weighted pooling
                   actions equally likely Pooling          MaxEnt, as if all trajectories were experts'
-    Cloning       no reward: what the    DWBC, ISWBC      cloning weighted by a discriminator
-                  experts did where      DemoDICE         visits near the experts', held to everyone's
-    Several       MESSI with a θ for     Mixture          MESSI with groups that it finds
-                  each expert            OwnPolicy        MESSI whose pairs are with the policy's own trajectories
+    Cloning       state-action counts    DWBC, ISWBC      cloning weighted by a discriminator
+                  of the experts         DemoDICE         matches the experts' occupancy, regularised
+    Several       MESSI with a θ for     Mixture          MESSI with estimated groups
+                  each expert            OwnPolicy        MESSI with the learnt policy's trajectories in its penalty
     AbbeelNg      mixtures that match    MWAL, LPAL       no worse than the experts under any possible reward
-    MaxMargin     the experts' counts    NgRussell        linear programmes; experts are taken to be optimal
-    SSIRL         MaxMargin, steered by  RelativeEntropy  without the dynamics, against a base policy
-                  unlabelled ones        Bayesian         draws from the posterior of θ
+    MaxMargin     the experts' counts    NgRussell        linear programmes; assumes optimal experts
+    SSIRL         MaxMargin with an SVM  RelativeEntropy  without the dynamics, relative to a prior policy
+                  on unlabelled ones     Bayesian         draws from the posterior of θ
 
-Penalties that have a shape are given the trace that MESSI's has on the same trajectories, so that equal λ0 are equally
-strong. What makes an entry differ from its class is data: a shape, or parameters that it sets. A method is added by a
-file with its estimator and an entry in `METHODS`. Classes are imported when they are needed: the command line reads
-this table before anything else, and must start quickly.
+Penalties with a shape are scaled to the trace of MESSI's penalty on the same trajectories, so that equal λ0 are equally
+strong. An entry differs from its class by data only: a shape, or parameters that it sets. To add a method, write a file
+with its estimator and an entry in `METHODS`. Classes are imported on demand: the command line reads this table before
+anything else, and must start quickly.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ if TYPE_CHECKING:
 
 EXPERT, BOTH, POOLED, NOTHING = "expert", "expert + unlabelled", "all as experts", "-"
 
-LIGHT = 0.01  # weight of an unlabelled trajectory in light pooling
-LIGHT_RIDGE = 0.01  # λ0 of the ridge that stands beside it where nothing can be chosen
+LIGHT = 0.01  # weight of an unlabelled trajectory in weighted pooling
+LIGHT_RIDGE = 0.01  # λ0 of the ridge used with it if hyperparameters cannot be selected
 LIGHTLY = {"unlabelled_weight": LIGHT}
 MAX_MARGIN = {"version": "max-margin"}
-FROM_UNLABELLED = {"reference": "unlabelled", "entropy": "causal", "solver": "lbfgs"}  # a base policy needs these
+FROM_UNLABELLED = {"reference": "unlabelled", "entropy": "causal", "solver": "lbfgs"}  # a prior policy needs these
 
 
 @dataclass(frozen=True)
 class Method:
-    """One entry.
+    """A method of the registry.
 
-    name : what candidates, tables and files call it
-    label : what pages and figures call it, in words
-    fitted_to : what a table of scores says that it learns from
-    kind : the name of its class, or a class of your own
-    option : what the command line calls it; None if it is a baseline only
+    name : its name in candidates, tables and files
+    label : its name on pages and in figures
+    fitted_to : its training data, as shown in tables of scores
+    kind : the name of its class, or a user-defined class
+    option : its name on the command line; None if it is a baseline only
     shape : function from counts (n, d) to the matrix (d, d) that its penalty is a multiple of; None: by similarity
-    sets : parameters that make it what it is, whatever those of the model beside it are
-    baseline : whether a sceptic asks for it: the paper's reproduction has it, and every comparison
+    sets : parameters that define it, which override those of the model it is compared with
+    baseline : whether it belongs to every comparison and to the reproduction of the paper
     inference : whether standard errors of its weights are valid if there is no penalty
-    on_request : whether it is fitted only where it is asked for, not beside every model
+    on_request : whether it is fitted on request only, not next to every model
     """
 
     name: str
@@ -80,28 +80,28 @@ class Method:
 
     @property
     def unlabelled(self) -> bool:
-        """Whether it uses unlabelled trajectories, and makes no sense without them."""
+        """True if it requires unlabelled trajectories."""
         return self.fitted_to in (BOTH, POOLED)
 
     @property
     def penalised(self) -> bool:
-        """Whether it has a λ0."""
+        """True if it has a λ0."""
         return self.kind == "MESSI" or self.shape is not None
 
     def estimator(self) -> type[Any]:
-        """Its class, imported now."""
+        """Import and return its class."""
         kind: type[Any] = getattr(estimators, self.kind) if isinstance(self.kind, str) else self.kind
         return kind
 
     def build(self, settings: dict[str, Any]) -> Any:
-        """The estimator, with those of the settings that are parameters of it, and with what it sets itself."""
+        """Make the estimator from the settings that are its parameters and from the parameters in `sets`."""
         names = self.estimator()._get_param_names()
         return self.estimator()(**{name: value for name, value in settings.items() if name in names} | self.sets)
 
     def make(
         self, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | StreamedTrajectories | None
     ) -> Task:
-        """The unfitted estimator, with a penalty as strong as that of a MESSI `model`, and what to fit it to."""
+        """Return the unfitted estimator, with a penalty as strong as that of a MESSI `model`, and its training sets."""
         from messirl.data.feature_counts import counts_of_sets
         from messirl.data.trajectories import Trajectories
         from messirl.estimators._streaming import Together, counts_of_both
@@ -118,29 +118,29 @@ class Method:
             count: Any = counts_of_both if isinstance(everyone, Together) else counts_of_sets
             strength = _as_strong(self.shape, model, mdp, everyone, count(mdp, expert, unlabelled))
             return alone if strength is None else (self.build(settings | strength), sets)
-        if self.fitted_to == POOLED and isinstance(everyone, Together):  # one set cannot be made of them
+        if self.fitted_to == POOLED and isinstance(everyone, Together):  # the sets cannot be merged
             return self.build(settings | {"unlabelled_weight": 1.0}), sets
         return self.build(settings), {BOTH: sets, POOLED: (everyone,)}.get(self.fitted_to, (expert,))
 
 
 def baseline(name: str, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Any) -> Task:
-    """An unfitted method with the solver, the bound and the strength of a MESSI `model`, and what to fit it to."""
+    """Return an unfitted method with the solver, bound and strength of a MESSI `model`, and its training sets."""
     if name not in METHODS:
         raise ValueError(f"baseline {name!r}: choose from {', '.join(METHODS)}")
     return METHODS[name].make(model, mdp, expert, unlabelled)
 
 
 def method_of(model: Any) -> Method:
-    """The entry of an estimator, by its class."""
+    """Return the entry of an estimator, by its class."""
     return next(m for m in OPTIONS.values() if m.estimator() is type(model))
 
 
 def entry_of(model: Any) -> Method | None:
-    """The method in `COMPARED` that an estimator is, by its class and parameters; None if it is none of them."""
+    """Return the method in `COMPARED` that has the class and parameters of an estimator; None if there is none."""
     usual = {"reference": None, "unlabelled_weight": 0.0, "theta_prior": THETA_PRIOR}
     usual |= {"ridge": RIDGE, "standardise": False}
     own = model.get_params(deep=False)
-    if own["reference"] is not None and not isinstance(own["reference"], str):  # a policy of the user's own
+    if own["reference"] is not None and not isinstance(own["reference"], str):  # a policy given by the user
         return None
     for method in COMPARED:
         is_kind = method.shape is None and method.estimator() is type(model)
@@ -150,7 +150,7 @@ def entry_of(model: Any) -> Method | None:
 
 
 def described(model: Any) -> tuple[str, str]:
-    """What pages call an estimator, and what it learns from: as its entry says, and as its parameters do."""
+    """Return the label of an estimator on pages, and its training data, by its entry and its parameters."""
     method, weight = method_of(model), getattr(model, "unlabelled_weight", 0.0)
     words, fitted_to = [], method.fitted_to
     if model.reference is not None:
@@ -167,14 +167,14 @@ def described(model: Any) -> tuple[str, str]:
 
 
 def equal_trace(weight: float, strength: float, shape: Floats) -> float:
-    """The multiple of a penalty's shape (d, d) that has the trace of weight · M, where M has the trace `strength`."""
+    """Return the multiple of a shape (d, d) that has the trace of weight · M, where M has the trace `strength`."""
     return weight * strength / float(shape.trace())
 
 
 def _as_strong(
     shape_of: Callable[[Floats], Floats], model: Any, mdp: MDP, everyone: Any, counts: Floats
 ) -> dict[str, Any] | None:
-    """Parameters that make a ridge or a complete graph as strong as the model's penalty; None if no counts differ."""
+    """Return parameters for a ridge or complete graph as strong as the model's penalty; None if no counts differ."""
     from messirl.estimators._streaming import penalty_of
     from messirl.similarity import CompleteGraph
     from messirl.similarity.standardize import deviations
@@ -243,7 +243,7 @@ METHODS = {
     )
 }
 BASELINES = [method for method in METHODS.values() if method.baseline]
-# Those beside every fit.
+# Methods that are fitted next to every model.
 COMPARED = [method for method in METHODS.values() if method.baseline or (method.sets and not method.on_request)]
-ALONE = "MaxEnt"  # what every other method is compared with: the experts alone
+ALONE = "MaxEnt"  # experts only, with which every other method is compared
 OPTIONS = {method.option: method for method in METHODS.values() if method.option is not None}

@@ -1,15 +1,15 @@
 """Relative entropy IRL, Boularias, Kober and Peters 2011: a reward from trajectories alone, without the dynamics.
 
-Of all distributions of trajectories with the experts' feature counts, to within ε_j, take the one closest to a base
-distribution Q, P(ζ) ∝ Q(ζ) exp(θᵀf_ζ). Its θ maximises the concave
+Of all distributions of trajectories with the experts' feature counts, to within ε_j, the one closest to a base
+distribution Q has the form P(ζ) ∝ Q(ζ) exp(θᵀf_ζ). Its θ maximises the concave
 
     L(θ) = θᵀf* − log Σ_ζ w_ζ exp(θᵀf_ζ) − Σ_j ε_j |θ_j|
 
-over a sample of trajectories: w_ζ is 1/n where the sample is drawn from Q itself, and by importance Π_t
-U(a_t|s_t)/π(a_t|s_t), scaled to sum to one, where Q is the base policy U in the same dynamics but the sample is of
-another policy π: the dynamics, unknown but the same, cancel. Where no weighting of a small sample has the experts'
-counts, θ would grow without end; f* is then the closest that there is, each count measured in units of its feature's
-spread. ε_j has these units too.
+over a sample of trajectories. If the sample is drawn from Q itself, w_ζ is 1/n. If Q is the prior policy U in the same
+dynamics, but the sample is of another policy π, w_ζ are importance weights Π_t U(a_t|s_t)/π(a_t|s_t), scaled to sum to
+one: the dynamics are unknown but cancel. If no weighting of a small sample has the experts' counts, θ would diverge; f*
+is then replaced by the closest attainable counts, each measured in units of its feature's spread. ε_j has these units
+too.
 """
 
 from __future__ import annotations
@@ -39,46 +39,45 @@ from messirl.planning import log_likelihood, sample
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.planner import where_met
 
-NEEDED = "measures the experts against unlabelled trajectories: give them to fit, or take base='uniform'"
+NEEDED = "compares the experts with unlabelled trajectories: give them to fit, or use base='uniform'"
 MAX_STEPS = 10_000
 RESTARTS = 5
-SETTLED = 1e-6  # slope, in units of the features' spread, below which the search has converged
+SETTLED = 1e-6  # largest gradient at convergence, in units of the features' spread
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RelativeEntropyIRL(RewardEstimator):
-    """Relative entropy IRL: the reward by which the experts differ from a base policy, from trajectories alone.
+    """Relative entropy IRL: the reward of the experts relative to a prior policy, from trajectories alone.
 
-    θ is found without the dynamics, from the feature counts of the experts and of other trajectories; actions are
-    needed only with state-action features and, where `base` is not "unlabelled", for the unlabelled trajectories.
-    `policy_` plans with the dynamics of the MDP: the soft policy of the reward relative to the base policy. As in the
-    original the experts' luck with random moves counts as choice, and so does where they begin.
+    θ is estimated without the dynamics, from the feature counts of the experts and of other trajectories. Actions are
+    needed only with state-action features and, if `base` is not "unlabelled", for the unlabelled trajectories.
+    `policy_` uses the dynamics of the MDP: it is the soft policy of the reward relative to the prior policy. As in the
+    original, random transitions and start states are treated as if the experts had chosen them.
 
     Parameters
     ----------
     base : {"unlabelled", "uniform"} or array (S, A)
-        The base distribution Q: that of the unlabelled trajectories, or of a policy. The unlabelled trajectories are
-        then weighted by importance, with the policy they follow estimated from them; without any, trajectories are
-        drawn.
+        The base distribution Q: that of the unlabelled trajectories, or of a policy. With a policy, the unlabelled
+        trajectories get importance weights, with their own policy estimated from them; without unlabelled
+        trajectories, some are sampled.
     epsilon : float
-        How far the experts' counts may be missed, in units of the spread of each feature; above 0.
+        Allowed deviation from the experts' counts, in units of the spread of each feature; above 0.
     n_samples : int
-        How many trajectories are drawn where there are no unlabelled ones; they are as long as the longest expert's
-        where nothing else ends them.
+        Number of sampled trajectories if there are no unlabelled ones; they are as long as the longest expert's unless
+        they end earlier.
     reference_strength : float
-        Of the prior of a policy that is estimated from the unlabelled trajectories, under which all allowed actions are
-        equally likely: how many choices per state it counts as.
+        Strength of the uniform prior of a policy estimated from the unlabelled trajectories, in choices per state.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        For the trajectories that are drawn.
+        Random source of the sampled trajectories.
 
     Attributes
     ----------
     feature_counts_ : array (d,)
         Expected feature counts over the sample, weighted by P.
     missed_ : float
-        How far every weighting of the sample is from the experts' counts, in these units; 0 where one has them.
+        Smallest distance of a weighting of the sample from the experts' counts, in these units.
     effective_sample_size_ : float
-        1/Σ P², how many trajectories of the sample the result rests on.
+        1/Σ P², the effective number of trajectories in the sample.
     objective_ : float
         L at `theta_`.
     converged_ : bool
@@ -90,7 +89,7 @@ class RelativeEntropyIRL(RewardEstimator):
 
     Examples
     --------
-    Six places in a row; the experts prefer the right end, the others walk about.
+    Six states in a row; the experts prefer the right end, the unlabelled trajectories are random walks.
 
     >>> import numpy as np
     >>> from messirl import MDP, sample, soft_policy
@@ -122,7 +121,7 @@ class RelativeEntropyIRL(RewardEstimator):
         own = isinstance(self.base, str) and self.base == "unlabelled"
         self.start_ = read_sets("RelativeEntropyIRL", mdp, expert, unlabelled, needed=NEEDED if own else "")
         if not isinstance(self.base, str):
-            mdp.based_on(self.base)  # refuses what is no policy
+            mdp.based_on(self.base)  # raises if it is not a policy
         target = mean_counts(mdp, expert)
         some, policy, log_weights = self._sample(mdp, expert, unlabelled)
         counts = checked_feature_counts(mdp, some, " of the base")
@@ -138,7 +137,8 @@ class RelativeEntropyIRL(RewardEstimator):
         self._set_policy()
         if not self.converged_:
             warnings.warn(
-                "RelativeEntropyIRL did not converge: give it more trajectories of the base, or a larger epsilon",
+                f"RelativeEntropyIRL did not converge with epsilon={self.epsilon:g}: raise epsilon, or give more "
+                "trajectories of the base",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -154,7 +154,7 @@ class RelativeEntropyIRL(RewardEstimator):
     def _sample(
         self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None
     ) -> tuple[Trajectories, Floats, Floats]:
-        """Trajectories, the base policy (S, A), and the logarithms of the trajectories' weights, which sum to one."""
+        """Return trajectories, the prior policy (S, A), and the logarithms of the trajectories' normalised weights."""
         base: Any = self.base
         if isinstance(base, str):
             base = uniform_rows(mdp) if base == "uniform" else None
@@ -182,21 +182,21 @@ class RelativeEntropyIRL(RewardEstimator):
 
 
 def dual(theta: Floats, target: Floats, counts: Floats, log_weights: Floats) -> tuple[float, Floats]:
-    """θᵀf* − log Σ_ζ w_ζ exp(θᵀf_ζ) and its gradient f* − Σ_ζ P_ζ f_ζ, for counts (n, d) with weights (n,)."""
+    """Return θᵀf* − log Σ_ζ w_ζ exp(θᵀf_ζ) and its gradient f* − Σ_ζ P_ζ f_ζ, for counts (n, d), weights (n,)."""
     logs = counts @ theta + log_weights
     return float(theta @ target - logsumexp(logs)), np.asarray(target - softmax(logs) @ counts)
 
 
 def importance(mdp: MDP, trajectories: Trajectories, base: Floats, own: Floats) -> Floats:
-    """log w_ζ, (n,), of trajectories of the policy `own` for `base`, both (S, A); the weights sum to one."""
+    """Return log importance weights (n,) of trajectories of the policy `own` for `base`, both (S, A); Σ w = 1."""
     logs = [log_likelihood(mdp, np.broadcast_to(policy, mdp.policy_shape), trajectories) for policy in (base, own)]
     return np.asarray(log_softmax(logs[0] - logs[1]))
 
 
 def closest_to_base(target: Floats, counts: Floats, log_weights: Floats, epsilon: float) -> tuple[Floats, bool]:
-    """The θ (d,) that maximises the dual less ε Σ_j |θ_j|, and whether the search converged.
+    """Return the θ (d,) that maximises the dual less ε Σ_j |θ_j|, and True if the search converged.
 
-    It is over p, q ≥ 0 with θ = p − q, so that |θ_j| = p_j + q_j is smooth.
+    The search is over p, q ≥ 0 with θ = p − q, so that |θ_j| = p_j + q_j is smooth.
     """
     d = len(target)
 
@@ -205,7 +205,7 @@ def closest_to_base(target: Floats, counts: Floats, log_weights: Floats, epsilon
         return epsilon * float(parts.sum()) - value, epsilon - np.append(slope, -slope)
 
     parts, settled = np.zeros(2 * d), False
-    for _ in range(RESTARTS):  # it may see no progress along a poor direction, and find it again from there
+    for _ in range(RESTARTS):  # L-BFGS may stall along a poor direction, and progress after a restart
         found = minimize(
             loss,
             parts,
@@ -215,7 +215,7 @@ def closest_to_base(target: Floats, counts: Floats, log_weights: Floats, epsilon
             options={"maxiter": MAX_STEPS, "maxfun": 2 * MAX_STEPS, "ftol": 1e-15, "gtol": 0.1 * SETTLED},
         )
         parts = found.x
-        left = parts - np.maximum(parts - loss(parts)[1], 0.0)  # zero where no part ≥ 0 is better
+        left = parts - np.maximum(parts - loss(parts)[1], 0.0)  # projected gradient
         settled = bool(np.abs(left).max() <= SETTLED)
         if settled:
             break

@@ -1,18 +1,19 @@
-"""SSIRL, Valko et al. 2012: Abbeel and Ng's search, steered by a semi-supervised support vector machine.
+"""SSIRL, Valko et al. 2012: Abbeel and Ng's search with rewards from a semi-supervised support vector machine.
 
 Each round finds the best policy for the reward w that minimises
 
     max(0, 1 − wᵀf*) + Σ_j max(0, 1 + wᵀf_j) + γ_u Σ_u max(0, 1 − |wᵀf_u|) + γ_l ‖w‖²
 
-f* the experts' counts, f_j those of the policies found so far, all of which are labelled bad, f_u those of unlabelled
-trajectories, which w is to keep out of its margin on either side. Counts are measured in units of the longest of them.
+with f* the experts' counts, f_j those of the policies found so far, which are all negative examples, and f_u those of
+unlabelled trajectories, which the third term keeps outside the margin on either side. Counts are in units of the
+longest count vector.
 
-With `offset` all counts have one more coordinate, 1, so that the border need not pass through the origin. The original
-has none; without it the search can stand still, finding the same policy again and again.
+With `offset` all counts have one more coordinate, 1, so that the hyperplane need not pass through the origin. The
+original has no offset; without it the search can stall and find the same policy repeatedly.
 
-The third term is min over y_u = ±1 of max(0, 1 − y_u wᵀf_u): with y_u held the problem is a convex support vector
-machine, with w held y_u is the sign of wᵀf_u. In turn they never raise the objective and end in finitely many turns,
-in a minimum that need not be the lowest: it is begun from the machine without unlabelled trajectories.
+The third term is min over y_u = ±1 of max(0, 1 − y_u wᵀf_u): for fixed y_u the problem is a convex support vector
+machine, for fixed w the best y_u is the sign of wᵀf_u. Alternating the two never increases the objective, and ends
+after finitely many iterations in a local minimum. The start is the machine without unlabelled trajectories.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ from messirl.estimators._input_checks import check_bounded, mean_counts, read_se
 from messirl.estimators._svm import support_vector_machine
 from messirl.estimators.abbeel_ng import closest
 
-NEEDED = "steers its search by unlabelled trajectories: give them to fit"
-TURNS = 100  # of signs and machine at most
+NEEDED = "needs unlabelled trajectories: give them to fit"
+TURNS = 100  # largest number of alternations between signs and machine
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SSIRL(Mixture):
     """Semi-supervised apprenticeship learning: a mixture of policies found with the help of unlabelled trajectories.
 
-    There is no stopping rule: it finds as many policies as it is told to. All of them count as bad, also the good ones,
-    and the more there are the less the unlabelled trajectories matter: the mixture, the closest to the experts' counts
-    that the policies allow, comes to be that of `AbbeelNg(version="max-margin")`. `margins_` shows it.
+    There is no stopping rule: it finds `max_policies` policies. All of them, even good ones, are negative examples, and
+    the more there are the less the unlabelled trajectories matter. The mixture is the closest to the experts' counts
+    that the policies allow, and approaches that of `AbbeelNg(version="max-margin")`, as `margins_` shows.
 
     It needs unlabelled trajectories, the dynamics, and the states of all trajectories; actions only with state-action
     features.
@@ -51,24 +52,24 @@ class SSIRL(Mixture):
     Parameters
     ----------
     unlabelled_cost : float
-        γ_u, what an unlabelled trajectory inside the margin costs where the experts cost 1.
+        γ_u, the cost of an unlabelled trajectory inside the margin, relative to that of the experts.
     ridge : float
-        γ_l, of the penalty on ‖w‖².
+        γ_l, the strength of the penalty on ‖w‖².
     offset : bool
-        Whether the border between good and bad may lie anywhere, or has to pass through the origin.
+        Whether the separating hyperplane may have an offset from the origin.
     max_policies : int
-        Policies in all, with the first, which is that of maximum entropy.
+        Total number of policies, including the first, which is that of maximum entropy.
 
     Attributes
     ----------
     directions_ : array (k − 1, d)
-        The rewards w that the policies after the first are best for, of length 1.
+        The rewards w, of length 1, for which the policies after the first are optimal.
     margins_ : array (k,)
         ‖f* − f̄‖ of the closest mixture after each policy.
     margin_ : float
-        The last of them.
+        The last margin.
     converged_ : bool
-        Always true: there is no rule by which it could have stopped.
+        Always true: there is no stopping rule.
 
     References
     ----------
@@ -76,7 +77,7 @@ class SSIRL(Mixture):
 
     Examples
     --------
-    Six places in a row; the experts prefer the right end, of the others nothing is known.
+    Six states in a row; the experts prefer the right end, the other trajectories are of unknown quality.
 
     >>> import numpy as np
     >>> from messirl import MDP, sample, soft_policy
@@ -126,7 +127,7 @@ class SSIRL(Mixture):
 
 
 def separating(target: Floats, found: Floats, others: Floats, cost: float, ridge: float, *, offset: bool) -> Floats:
-    """The reward w (d,), ‖w‖ = 1, that keeps f* (d,) from what was found (k, d) with few others (u, d) between."""
+    """Return w (d,), ‖w‖ = 1, that separates f* (d,) from found counts (k, d), with few others (u, d) between."""
     both = np.vstack([target, found, others])
     points = both / max(float(np.linalg.norm(both, axis=1).max()), np.finfo(float).tiny)
     if offset:

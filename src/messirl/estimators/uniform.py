@@ -1,4 +1,4 @@
-"""The uniform policy: chance, against which every other method is measured."""
+"""The uniform policy, the baseline of every other method."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from messirl.planning import log_likelihood
 class UniformPolicy(PolicyEstimator):
     """The policy that takes every allowed action with the same probability.
 
-    `fit` takes from the trajectories only where they begin and what their goals are.
+    `fit` uses only the first states and the goals of the trajectories.
 
     Attributes
     ----------
     goals_ : array of int or None
-        The distinct goals of the experts, where they have goals.
+        The distinct goals of the experts, if they have goals.
 
     Examples
     --------
-    Of the three states the first allows both actions, the second one alone; the third is the end.
+    Of the three states the first allows both actions and the second allows one; the third is terminal.
 
     >>> from messirl import MDP, Trajectories
     >>> from messirl.estimators import UniformPolicy
@@ -41,7 +41,7 @@ class UniformPolicy(PolicyEstimator):
     _optional: ClassVar[tuple[str, ...]] = ("goals_",)
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike) -> Self:
-        """Make `policy_` for the MDP."""
+        """Set `policy_` for the MDP."""
         expert = as_trajectories(expert, "expert")
         check_trajectories(mdp, expert, "expert")
         own = np.bincount(expert.first, minlength=mdp.n_states) / max(len(expert), 1)
@@ -58,23 +58,23 @@ class UniformPolicy(PolicyEstimator):
 
 
 def uniform_score(mdp: MDP, trajectories: Trajectories) -> float:
-    """Log-probability per step under the policy that takes every allowed action with the same probability."""
+    """Return the mean log-probability per step under the uniform policy."""
     steps = int((trajectories.lengths - 1).sum())
     return float(uniform_logs(mdp, trajectories).sum() / max(steps, 1))
 
 
 def uniform_logs(mdp: MDP, trajectories: Trajectories) -> Floats:
-    """Log-probability of each trajectory under that policy, (n,)."""
+    """Return the log-probability of each trajectory under the uniform policy, (n,)."""
     return log_likelihood(mdp, uniform_policy(mdp, trajectories.goals), trajectories)
 
 
 def uniform_policy(mdp: MDP, goals: Ints | None) -> Any:
-    """The uniform policy in the form of `policy_`: an array, or a mapping where there are goals."""
+    """Return the uniform policy in the form of `policy_`: an array, or a mapping if there are goals."""
     if goals is not None:
         return dict.fromkeys(np.unique(goals).tolist(), uniform_rows(mdp))
     return np.broadcast_to(uniform_rows(mdp), mdp.policy_shape)
 
 
 def uniform_rows(mdp: MDP) -> Floats:
-    """The uniform policy of one step, (S, A); zero where no action is allowed."""
+    """Return the uniform policy of one step, (S, A); zero where no action is allowed."""
     return np.asarray(mdp.allowed / np.maximum(mdp.allowed.sum(axis=1, keepdims=True), 1))

@@ -1,4 +1,4 @@
-"""How good and how sure a fit is: standard errors, predictions, distances to a truth, comparison with baselines."""
+"""Evaluation of fits: standard errors, predictions, distances to a known truth, comparison with baselines."""
 
 from messirl._lazy import lazily
 

@@ -1,4 +1,4 @@
-"""Baselines to compare MESSI with, each with a penalty as strong (see estimators/registry.py), and chance."""
+"""Comparison of MESSI with baselines, whose penalties are equally strong (see estimators/registry.py), and chance."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from messirl.optim.box_search import FEW
 from messirl.planning import NoFiniteValue
 from messirl.planning.likelihood import finite_log_likelihood, parts_of_states
 
-BENT = 1e-6  # curvature, relative to the largest, that says where the top of a likelihood is
-SHOWN = 1e-4  # the least difference between two scores that their four decimals show
+BENT = 1e-6  # least eigenvalue of the Hessian, relative to the largest, of a well-determined maximum
+SHOWN = 1e-4  # the smallest difference between two scores that four decimals show
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ def compare(
     methods: Iterable[Method] = COMPARED,
     fitted: MaximumEntropy | None = None,
 ) -> list[Comparison]:
-    """The scores of all baselines, fitted with the settings of the MESSI `model`.
+    """Return the scores of all baselines, fitted with the settings of the MESSI `model`.
 
-    fitted : a fit to the same experts, near which their searches may begin
+    fitted : a fit to the same experts, from which searches may be warm-started
     """
     rows, near = [], Neighbourhood(expert)
     if fitted is not None:
@@ -74,7 +74,7 @@ def compare(
 
 
 class Neighbourhood:
-    """Fits of one θ to about the same experts: a search begins at the first one that will do, base policy or none."""
+    """Warm starts for fits to nearly the same experts, one with and one without a prior policy."""
 
     def __init__(self, expert: Trajectories) -> None:
         self._expert = expert
@@ -90,9 +90,9 @@ class Neighbourhood:
             self.add(estimator)
 
     def add(self, model: MaximumEntropy) -> None:
-        """Let searches begin at this fit, if it is the first of its kind and has few weights, all of them well known.
+        """Use this fit as a warm start, if it is the first of its kind, with few and well-determined weights.
 
-        Where weights lie at the bound, or the likelihood hardly bends in some direction, other fits may be far away.
+        If weights are at the bound or the curvature is small in some direction, other fits may be far away.
         """
         based = model.reference is not None
         if based in self._known or model.theta_.size > FEW or not model.converged_ or model.standing_.box:
@@ -108,7 +108,7 @@ class Neighbourhood:
 
 
 def held_out_scores(model: Any, held_out: Trajectories | None) -> tuple[float | None, Floats | None]:
-    """The score of a fitted model on held-out trajectories, and the log-probability of each; None without any.
+    """Return the score of a fitted model on held-out trajectories and the log-probability of each; None without any.
 
     Both are −∞ where the model has no finite value.
     """
@@ -123,7 +123,7 @@ def held_out_scores(model: Any, held_out: Trajectories | None) -> tuple[float | 
 
 
 def without_value(mdp: MDP, held_out: Trajectories | None, logs: Floats | None) -> str:
-    """How many held-out trajectories are impossible under a model, and where, in words; "" where none is."""
+    """Say how many held-out trajectories have no finite value under a model, and where; "" if none."""
     if held_out is None or logs is None or not mdp.must_end or np.isfinite(logs).all():
         return ""
     parts, lost = parts_of_states(mdp)[held_out.first], ~np.isfinite(logs)
@@ -133,7 +133,7 @@ def without_value(mdp: MDP, held_out: Trajectories | None, logs: Floats | None) 
 
 
 def below_chance(model: MaximumEntropy, expert: Trajectories) -> str | None:
-    """Why a fit scores lower on its own experts than the uniform policy; None if it does not."""
+    """Explain why a fit scores lower on its own experts than the uniform policy; None if it does not."""
     mdp, own, chance = model.mdp_, model.score(expert), uniform_score(model.mdp_, expert)
     if chance - own < SHOWN:
         return None
@@ -142,23 +142,23 @@ def below_chance(model: MaximumEntropy, expert: Trajectories) -> str | None:
         reasons.append("the fit did not converge")
     if counts and mdp.discount ** float(np.median(expert.lengths)) < 0.5:
         reasons.append(
-            f"the fit matches counts discounted by {mdp.discount:g} a step, and the score does not discount, so that "
-            "late steps hardly entered the fit"
+            f"the fit matches counts discounted by {mdp.discount:g} per step while the score is not discounted, so "
+            "late steps had little weight in the fit"
         )
     if counts and not mdp.deterministic:
-        reasons.append("moves are random, and the counts of few trajectories hold their luck")
+        reasons.append("transitions are random, and the counts of few trajectories depend on chance")
     if getattr(model, "unlabelled_weight", 0.0) > 0.0:
-        reasons.append("the unlabelled trajectories were made likely as well")
+        reasons.append("the fit also maximises the likelihood of the unlabelled trajectories")
     if model.reference_ is not None:
-        reasons.append("under the base policy what the experts do is rare")
+        reasons.append("the experts' actions are unlikely under the prior policy")
     if model.quadratic_ is not None:
         reasons.append("the penalty keeps the model from following the experts")
     if model.standing_.box:
-        reasons.append("theta_max holds some weights")
+        reasons.append("some weights are at the bound theta_max")
     if not reasons and counts:
-        reasons.append("matching counts is not the same as predicting steps")
-    why = "; ".join(reasons) or "no reward of these features was found that does better"
+        reasons.append("a fit that matches counts need not predict steps well")
+    why = "; ".join(reasons) or "no better reward of these features was found"
     return (
-        f"on the trajectories it was fitted to, the model scores {own:.4f} a step, below the {chance:.4f} of a policy "
-        f"that takes every allowed action alike: {why}"
+        f"on the trajectories it was fitted to, the model scores {own:.4f} nats per step, below the {chance:.4f} of "
+        f"the uniform policy: {why}"
     )

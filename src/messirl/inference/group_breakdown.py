@@ -1,14 +1,14 @@
-"""A mean per step by group of trajectories: each with its interval, and how each differs from all the others.
+"""Means per step by group of trajectories, with intervals and the difference of each group from all others.
 
     R_g = Σ_{i∈g} X_i / Σ_{i∈g} T_i
 
-X_i is the total of trajectory i (its log-probability, say) and T_i its steps. A difference R_g − R_h between groups
-that have no trajectory and no cluster in common has the sum of their variances, and degrees of freedom after Welch;
-where individuals are in both, what is theirs is counted together. Quantities that are known of the same held-out
+X_i is the total of trajectory i (such as its log-probability) and T_i its steps. A difference R_g − R_h between groups
+without a common trajectory or cluster has the sum of their variances and Welch's degrees of freedom. If individuals
+occur in both groups, the contributions of each individual are summed first. Quantities measured on the same held-out
 trajectories for every group are compared in pairs instead (`paired_groups`).
 
 Several groups are several tests: p-values are corrected by Holm's method over all groups. A difference is *clear* if
-its corrected p is below 0.05, so that its interval, which is not corrected, leaves out zero too.
+its corrected p is below 0.05. Its interval, which is not corrected, then excludes zero too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from messirl._types import Floats, Ints
 from messirl.inference.paired_gain import CONFIDENCE, Estimate, Gain, mean_per_step
 
 ALPHA = 1.0 - CONFIDENCE
-EFFECTS = ("use", "gain")  # measures whose zero is no effect
+EFFECTS = ("use", "gain")  # measures for which zero means no effect
 FROM_ZERO = (*EFFECTS, "likeness")  # measures that are tested against zero; a score is compared with the other groups
 NAMED = 4  # groups that a sentence names
 
@@ -39,15 +39,15 @@ class Group:
     name : str
         The value of the column that its trajectories share.
     trajectories, steps : int
-        How many there are.
+        Their numbers.
     value : Gain
         Its mean, with the 95 % interval.
     difference : Gain or None
-        How far that is above the others, with its 95 % interval; None where there are no others.
+        The mean minus that of the other groups, with its 95 % interval; None without other groups.
     p : float
-        Of the difference, corrected for several groups; NaN where none is known.
+        The p-value of the difference, corrected for several groups; NaN where it is not known.
     value_p : float
-        That the value is zero, corrected for several groups; NaN where that is not asked.
+        The p-value of a value of zero, corrected for several groups; NaN where this is not tested.
     """
 
     name: str
@@ -60,17 +60,17 @@ class Group:
 
     @property
     def apart(self) -> bool:
-        """Whether it clearly differs from the others."""
+        """True if the group differs significantly from the other groups."""
         return self.difference is not None and self.difference.clear and self.p < ALPHA
 
     @property
     def sign(self) -> int:
-        """1 where the value is clearly above zero, −1 where it is clearly below, else 0."""
+        """1 if the value is significantly above zero, −1 if significantly below, else 0."""
         return int(np.sign(self.value.mean)) if self.value.clear and self.value_p < ALPHA else 0
 
     @property
     def side(self) -> int:
-        """1 where it is significantly above the other groups, −1 where it is significantly below, else 0."""
+        """1 if the mean is significantly above that of the other groups, −1 if significantly below, else 0."""
         return int(np.sign(self.difference.mean)) if self.apart and self.difference is not None else 0
 
 
@@ -87,11 +87,11 @@ class Breakdown:
     title : str
         The quantity in a few words.
     told : str
-        What exactly it is, and what was compared, in sentences.
+        Its definition and what was compared, in sentences.
     groups : list of Group
-        In the order of their names or numbers.
+        The groups, ordered by name or number.
     whole : Group or None
-        All of them together, where that is known.
+        All groups together, where this is known.
     """
 
     measure: str
@@ -102,12 +102,12 @@ class Breakdown:
     whole: Group | None = None
 
     def significant(self, group: Group) -> int:
-        """Return 1 where a group is significantly above, −1 where it is below what its measure is tested against."""
+        """Return 1 if a group is significantly above what its measure is tested against, −1 if below, else 0."""
         return group.sign if self.measure in FROM_ZERO else group.side
 
     @property
     def sentence(self) -> str:
-        """What is clear about it, in one sentence."""
+        """The significant findings in one sentence."""
         parts = self._effects() if self.measure in EFFECTS else self._differences()
         return f"{self.title} by {self.column}: {'; '.join(parts)}"
 
@@ -116,29 +116,30 @@ class Breakdown:
         for sign, verb in ((1, "help"), (-1, "hurt"), (0, "make")):
             some = [group for group in self.groups if group.sign == sign]
             if some:
-                does = (verb if use and len(some) > 1 else f"{verb}s") + ("" if sign else " no clear difference")
+                does = (verb if len(some) > 1 else f"{verb}s") + ("" if sign else " no clear difference")
+                gain = {1: "positive", -1: "negative", 0: "no clear difference"}[sign]
                 shown = _some([f"{group.name} ({group.value})" for group in some])
-                out.append(f"{shown} {does}" if use else f"{does} {'' if sign else 'to '}{shown}")
+                out.append(f"{shown} {does}" if use else f"{gain} for {shown}")
         return out
 
     def _differences(self) -> list[str]:
         if len(self.groups) < 2:
-            return ["one group, which is compared with nothing"]
+            return ["there is only one group, so nothing to compare it with"]
         out = []
         for sign, word in ((1, "above"), (-1, "below")):
             some = [group for group in self.groups if group.side == sign]
             if some:
                 shown = _some([f"{group.name} ({group.difference})" for group in some])
-                out.append(f"{shown} {'is' if len(some) == 1 else 'are'} clearly {word} the others")
+                out.append(f"{shown} {'is' if len(some) == 1 else 'are'} clearly {word} the other groups")
         return out or [f"no clear difference between the {len(self.groups)} groups"]
 
     def summary(self) -> dict[str, Any]:
-        """What files hold of it."""
+        """Return the entry of result files."""
         return {**asdict(self), "sentence": self.sentence}
 
 
 def _some(names: list[str]) -> str:
-    """The first of them, and how many more there are."""
+    """Return the first names in words, and how many more there are."""
     return listed(names if len(names) <= NAMED else [*names[:NAMED], f"{len(names) - NAMED} more"])
 
 
@@ -151,13 +152,13 @@ def by_group(
     *,
     zero: bool = False,
 ) -> list[Group]:
-    """The mean per step of every group, and how far each is above all others.
+    """Return the mean per step of every group, and its difference from all other groups.
 
     totals, steps : (n,) of every trajectory; those that make no step are not counted
-    labels : (n,) the group of each
-    order : the groups in the order that is wanted; those without a trajectory are left out. None: sorted
-    cluster : (n,) labels; trajectories with the same one (of one animal) are taken as one. None: each on its own
-    zero : whether it is asked as well if a mean is zero
+    labels : (n,) the group of each trajectory
+    order : the groups in the order wanted; those without a trajectory are left out. None: sorted
+    cluster : (n,) labels; trajectories with the same label (of one animal) are one unit. None: each is a unit
+    zero : whether to test each mean against zero as well
     """
     totals, steps = np.asarray(totals, dtype=np.float64), np.asarray(steps)
     label, who = np.asarray(labels), None if cluster is None else np.asarray(cluster)
@@ -181,16 +182,16 @@ def paired_groups(
     steps: Ints,
     cluster: npt.ArrayLike | None = None,
 ) -> list[Group]:
-    """What each of K groups gains over a base, all known of the same n held-out trajectories.
+    """Return what each of K groups gains over a base, measured on the same n held-out trajectories.
 
-    sizes : how many trajectories and steps each group has
+    sizes : numbers of trajectories and steps of each group
     logs, base : (K, n) and (n,) log-probabilities of the held-out trajectories
     steps, cluster : (n,) as for `by_group`
 
-    The difference of a group is that from the mean of the others, paired by held-out trajectory.
+    The difference of a group is from the mean of the other groups, paired by held-out trajectory.
     """
     many = len(names)
-    with np.errstate(invalid="ignore"):  # two may rule out what was seen
+    with np.errstate(invalid="ignore"):  # both may give zero probability
         values = [mean_per_step(own - base, steps, cluster) for own in logs]
         rest = [np.delete(logs, k, axis=0).mean(axis=0) for k in range(many)] if many > 1 else []
         apart = [mean_per_step(own - others, steps, cluster) for own, others in zip(logs, rest, strict=False)]
@@ -199,9 +200,9 @@ def paired_groups(
 
 
 def holm(p: npt.ArrayLike) -> Floats:
-    """P-values corrected by Holm's method: with m tests the smallest is m times as large, the next m − 1 times.
+    """Return p-values corrected by Holm's method: of m tests the smallest is multiplied by m, the next by m − 1, ….
 
-    NaN stays, and counts as no test.
+    NaN stays NaN and does not count as a test.
     """
     given = np.asarray(p, dtype=np.float64)
     out, known = np.full(given.shape, np.nan), np.flatnonzero(~np.isnan(given))
@@ -212,20 +213,20 @@ def holm(p: npt.ArrayLike) -> Floats:
 
 
 def _tested(found: list[Group], values: list[Estimate] | None, apart: list[Estimate]) -> list[Group]:
-    """The groups with their differences, and p-values that are corrected for how many there are."""
+    """Return the groups with their differences and p-values corrected for the number of groups."""
     if values is not None:
         corrected = holm([value.p for value in values])
         found = [replace(group, value_p=float(p)) for group, p in zip(found, corrected, strict=True)]
     if not apart:
         return found
     several = [one.p for one in apart]
-    corrected = np.array(several) if len(found) == 2 else holm(several)  # of two groups there is one difference
+    corrected = np.array(several) if len(found) == 2 else holm(several)  # two groups have one difference
     told = zip(found, apart, corrected, strict=True)
     return [replace(group, difference=one.gain(), p=float(p)) for group, one, p in told]
 
 
 def _difference(totals: Floats, steps: Ints, one: Any, other: Any, cluster: Any) -> Estimate:
-    """How far the mean of `one` is above that of the `other` trajectories."""
+    """Return the mean of `one` minus the mean of the `other` trajectories."""
     first, second = (
         mean_per_step(totals[some], steps[some], None if cluster is None else cluster[some]) for some in (one, other)
     )

@@ -1,7 +1,7 @@
-r"""Any text as LaTeX: what has a meaning there is escaped, Greek letters and common signs become mathematics.
+r"""Escaping of text for LaTeX: special characters are escaped, Greek letters and common signs become mathematics.
 
-What is left are letters. pdfLaTeX has those of Latin alphabets, some only with \usepackage[T1]{fontenc}; all others
-(Cyrillic, Arabic, Chinese, …) need XeLaTeX or LuaLaTeX and a font that has them. `needs` says which.
+Other letters stay as they are. pdfLaTeX has those of Latin alphabets, some only with \usepackage[T1]{fontenc}; all
+others (Cyrillic, Arabic, Chinese, …) need XeLaTeX or LuaLaTeX and a font that has them. `needs` says which.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PLAIN = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': "''",
-    "[": "{[}",  # at the beginning of a row, these two would belong to the end of the row before
+    "[": "{[}",  # at the start of a row, these two would be read as arguments of the preceding row end
     "*": "{*}",
     "`": "{`}",  # else !` and ?` are ¡ and ¿
     "−": "$-$",
@@ -54,20 +54,20 @@ ESCAPED = {
     **{sign: f"${letter}$" if letter == "o" else rf"$\mathrm{{{letter}}}$" for sign, letter in LATIN.items()},
     **{sign: rf"$\{name}$" for sign, name in SIGNS.items()},
 }
-# Letters and signs beyond ASCII that pdfLaTeX has, found by compiling each.
+# Letters and signs beyond ASCII that pdfLaTeX has, determined by compiling each.
 WITH_T1 = set("«»ÐÞðþĄąĐđĘęĮįŊŋŲų‚„‹›")
 KNOWN = ({chr(code) for code in range(0xA1, 0x180)} | set("–—‘’“”†‡•…‰ȘșȚț€™№") | WITH_T1) - set("ĦħĸĿŀŉŦŧſ")
 
 
 def escaped(text: str) -> str:
-    """The text for LaTeX; what cannot be seen is a space."""
+    """Return the text for LaTeX; characters that cannot be printed become spaces."""
     whole = unicodedata.normalize("NFC", "".join(sign if sign.isprintable() else " " for sign in text))
     latex = "".join(ESCAPED.get(sign) or _accented(sign) or sign for sign in whole)
     return re.sub(r"([-,])(?=\1)", r"\1{}", latex)  # else -- is a dash, and ,, a quotation mark
 
 
 def needs(latex: str) -> str:
-    r"""What the LaTeX of a table needs, as a comment: `% needs \usepackage{booktabs}`."""
+    r"""Return a comment with the packages that the LaTeX of a table needs: `% needs \usepackage{booktabs}`."""
     strange = {sign for sign in latex if not sign.isascii()}
     if beyond := strange - KNOWN:
         some = " ".join(sorted(beyond)[:8])
@@ -77,7 +77,7 @@ def needs(latex: str) -> str:
 
 
 def _accented(sign: str) -> str:
-    """A Greek letter with an accent, as mathematics; nothing for any other sign."""
+    """Return a Greek letter with an accent as mathematics, or "" for any other sign."""
     letter, *marks = list(unicodedata.normalize("NFD", sign))
     if letter not in ESCAPED or not marks or not all(mark in ACCENTS for mark in marks):
         return ""

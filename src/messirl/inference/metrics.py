@@ -1,12 +1,12 @@
-"""Distances to a known truth: how far a learned reward or policy is from the true one.
+"""Distances between a learned reward or policy and the true one.
 
     expected_value_difference   start·V* − start·V^π, both under the true reward (Levine et al. 2011)
     inverse_learning_error      ‖V* − V^π‖_p over all states, both under the true reward (Choi and Kim 2011)
-    epic_distance               between two rewards, whatever potential shaping or scale (Gleave et al. 2021)
-    policy_kl                   between two policies, where the first one goes
+    epic_distance               between two rewards up to potential shaping and scale (Gleave et al. 2021)
+    policy_kl                   between two policies, over the states that the first one visits
 
-Rewards are (S,) or (S, A), policies (S, A), or (H − 1, S, A) with a horizon, as everywhere. Each call takes one
-policy: fits with goals have one per goal and are not supported.
+Rewards are (S,) or (S, A), policies (S, A), or (H − 1, S, A) with a horizon. Each call takes one policy: fits with
+goals have one per goal and are not supported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONSTANT = 1e-12  # spread, relative to the largest reward, below which a canoni
 
 
 def policy_value(mdp: MDP, reward: npt.ArrayLike, policy: npt.ArrayLike, start: npt.ArrayLike | None = None) -> float:
-    """E Σ_t γ^t r(s_t, a_t) under a policy, from `start` (S,) or the MDP's own start."""
+    """Return E Σ_t γ^t r(s_t, a_t) under a policy, from `start` (S,) or the MDP's own start."""
     r = checked_reward(mdp, reward)
     seen = _visits(mdp, policy, start)
     assert seen.steps is not None
@@ -40,7 +40,7 @@ def policy_value(mdp: MDP, reward: npt.ArrayLike, policy: npt.ArrayLike, start: 
 def expected_value_difference(
     mdp: MDP, true_reward: npt.ArrayLike, policy: npt.ArrayLike, start: npt.ArrayLike | None = None
 ) -> float:
-    """EVD: start·V* − start·V^π, what following `policy` costs under the true reward (Levine et al. 2011)."""
+    """Return start·V* − start·V^π (EVD), the loss of `policy` under the true reward (Levine et al. 2011)."""
     begin = _start(mdp, start)
     reached = policy_value(mdp, true_reward, policy, begin)
     best, there = _first_values(mdp, true_reward), begin > 0
@@ -55,36 +55,36 @@ def inverse_learning_error(
     policy: npt.ArrayLike | None = None,
     p: float = 1,
 ) -> float:
-    """ILE: ‖V* − V^π‖_p over states, both under the true reward (Choi and Kim 2011).
+    """Return the inverse learning error ‖V* − V^π‖_p over states, under the true reward (Choi and Kim 2011).
 
-    π is optimal for `learned_reward`, or the `policy` given in its place. With a horizon V are the values of the first
-    step. States of value −inf (dead ends) are left out.
+    π is optimal for `learned_reward`, or the `policy` given in its place. With a horizon, V holds the values of the
+    first step. States of value −inf (dead ends) are left out.
     """
     if (learned_reward is None) == (policy is None):
-        raise ValueError("give learned_reward or policy=, and not both")
+        raise ValueError("give exactly one of learned_reward and policy=")
     if not p >= 1:
-        raise ValueError(f"p={p!r}: a norm has p >= 1; use 1, 2 or np.inf")
+        raise ValueError(f"p={p!r}: a norm needs p >= 1; use 1, 2 or np.inf")
     taken = _checked_policy(mdp, policy if learned_reward is None else optimal_policy(mdp, learned_reward))
     best = _first_values(mdp, true_reward)
     valued = np.isfinite(best)
     if not valued.any():
-        raise ValueError("no state has a finite value: every one of them leads into a dead end")
+        raise ValueError("no state has a finite value: every state leads into a dead end")
     gap = best[valued] - _values_under(mdp, checked_reward(mdp, true_reward), taken, valued)[valued]
     return float(np.linalg.norm(gap, ord=p))
 
 
 def policy_kl(mdp: MDP, policy_p: npt.ArrayLike, policy_q: npt.ArrayLike, start: npt.ArrayLike | None = None) -> float:
-    """The mean of KL(p(·|s) ‖ q(·|s)) over the choices that p comes to, in nats.
+    """Return the mean of KL(p(·|s) ‖ q(·|s)) over the choices that p visits, in nats.
 
         Σ_s d(s) KL(p(·|s) ‖ q(·|s)) / Σ_s d(s),     d(s) = Σ_t γ^t P_p(s_t = s, a choice is made)
 
-    Terminal states and the last state of a horizon offer no choice and do not count. inf where q never does what p
-    does.
+    Terminal states and the last state of a horizon offer no choice and do not count. The result is inf if q gives zero
+    probability to an action that p may take.
     """
     d, met = _choices(mdp, policy_p, start)
     p, q = np.asarray(policy_p, dtype=np.float64), _checked_policy(mdp, policy_q)
     if not met.any():
-        raise ValueError("no choice is made from this start: every trajectory ends where it begins")
+        raise ValueError("no choice is made from this start: every trajectory ends in its first state")
     sums = q.sum(axis=-1)
     wrong = met & ((q < 0).any(axis=-1) | ((sums != 0) & ~(np.abs(sums - 1.0) < 1e-6)))
     if wrong.any():
@@ -95,19 +95,19 @@ def policy_kl(mdp: MDP, policy_p: npt.ArrayLike, policy_q: npt.ArrayLike, start:
 
 
 def epic_distance(mdp: MDP, reward_a: npt.ArrayLike, reward_b: npt.ArrayLike, *, coverage: Any = None) -> float:
-    """EPIC distance of two rewards, in [0, 1]; 0 where they differ by potential shaping and scale (Gleave et al. 2021).
+    """Return the EPIC distance of two rewards in [0, 1]; 0 up to potential shaping and scale (Gleave et al. 2021).
 
         C(R)(s,a,s') = R(s,a,s') + E[γ R(s',A,S') − R(s,A,S') − γ R(S,A,S')]
         distance = sqrt((1 − ρ)/2),   ρ the correlation of C(R_a) and C(R_b) over the coverage
 
     reward_a, reward_b : (S,), (S, A), or (S, A, S) for rewards that depend on the next state.  A step from s has the
-        state reward r(s); an (S, A) reward is zero where no action can be taken.
-    coverage : weights of the steps (s, a, s'), (S, A, S) or sparse (S·A, S).  None: every allowed (s, a) with
-        the same weight, s' from the dynamics, so that steps which cannot happen do not count.
+        state reward r(s); an (S, A) reward is zero where no action is allowed.
+    coverage : weights of the steps (s, a, s'), (S, A, S) or sparse (S·A, S).  None: every allowed (s, a) has the same
+        weight and s' comes from the dynamics, so that impossible steps do not count.
 
-    In E the states S, S' are uniform over all states, A over the actions allowed in the state (over all where none is).
-    Expectations are exact. A reward whose C is constant has no correlation: its distance is ½ to every other reward,
-    and 0 to another such one. These are the values of ½‖x − y‖ for standardised C, x and y, a constant C being 0.
+    In E the states S, S' are uniform over all states, A over the actions allowed in the state (over all if none is).
+    Expectations are exact. A reward whose C is constant has no correlation: its distance is 0 to another such reward
+    and ½ to every other. These are the values of ½‖x − y‖ for standardised C, x and y, where a constant C becomes 0.
     """
     weights = _coverage(mdp, coverage)
     x = _standardised(mdp, reward_a, weights, "reward_a")
@@ -121,7 +121,7 @@ def epic_distance(mdp: MDP, reward_a: npt.ArrayLike, reward_b: npt.ArrayLike, *,
 
 def _checked_policy(mdp: MDP, policy: Any) -> Floats:
     if isinstance(policy, Mapping):
-        raise TypeError("this is a mapping from goals to policies, and goals are not supported: give one policy")
+        raise TypeError("policy is a mapping from goals to policies, and goals are not supported: give one policy")
     return checked_policy(mdp, policy)
 
 
@@ -143,7 +143,7 @@ def _visits(mdp: MDP, policy: npt.ArrayLike, start: npt.ArrayLike | None) -> Vis
 
 
 def _choices(mdp: MDP, policy: npt.ArrayLike, start: npt.ArrayLike | None) -> tuple[Floats, Flags]:
-    """Expected discounted choices in each state, (S,), or (H − 1, S) with a horizon, and where there are any."""
+    """Return expected discounted choices in each state, (S,), or (H − 1, S) with a horizon, and where they are > 0."""
     seen, table, now = _visits(mdp, policy, start), _checked_policy(mdp, policy), _start(mdp, start)
     assert seen.steps is not None
     if mdp.horizon is None:
@@ -161,14 +161,14 @@ def _first_values(mdp: MDP, reward: npt.ArrayLike) -> Floats:
 
 
 def _arcs(mdp: MDP, rows: Floats) -> tuple[Ints, Ints]:
-    """State left and state entered of every move that a policy (S, A) may make."""
+    """Return the state left and the state entered of every transition possible under a policy (S, A)."""
     left, entered = sp.coo_array(chain_matrix(mdp, rows)).coords
     return left, entered
 
 
 def _values_under(mdp: MDP, reward: Floats, table: Floats, valued: Flags) -> Floats:
-    """V^π of the first step, (S,), wherever it is `valued`: V = r_π + γ P_π V.  table : the policy."""
-    _visits(mdp, table, valued / valued.sum())  # checks that it is a policy in every state that counts
+    """Return V^π of the first step, (S,), in the states `valued`: V = r_π + γ P_π V.  table : the policy."""
+    _visits(mdp, table, valued / valued.sum())  # checks that it is a policy in all these states
 
     def gain(rows: Floats) -> Floats:
         return reward if reward.ndim == 1 else np.where(mdp.terminal, 0.0, (rows * reward).sum(axis=1))
@@ -183,14 +183,14 @@ def _values_under(mdp: MDP, reward: Floats, table: Floats, valued: Flags) -> Flo
 
 
 def _met(mdp: MDP, rows: Floats, start: Floats) -> Flags:
-    """The states that the policy meets, (S,); with γ = 1 each of them must lead to an end."""
+    """Return the states that the policy reaches, (S,); with γ = 1 each must lead to a terminal state."""
     left, entered = _arcs(mdp, rows)
     met = reach((left, entered), start > 0)
     lost = met & ~reach((entered, left), mdp.terminal)
     if lost.any():
         raise ValueError(
-            f"from state {int(np.argmax(lost))} the policy need not reach an end, so with discount=1 it has no finite "
-            "value: compare with a discount below 1 or a horizon"
+            f"from state {int(np.argmax(lost))} the policy may never reach a terminal state, so with discount=1 it has "
+            "no finite value: use a discount below 1 or a horizon"
         )
     return met
 
@@ -199,7 +199,7 @@ def _met(mdp: MDP, rows: Floats, start: Floats) -> Flags:
 
 
 def _coverage(mdp: MDP, coverage: Any) -> sp.coo_array:
-    """Weights of the steps, sparse (S·A, S), that sum to one."""
+    """Return weights of the steps, sparse (S·A, S), that sum to one."""
     shape = (mdp.n_states * mdp.n_actions, mdp.n_states)
     if coverage is None:
         weights = sp.coo_array(mdp.transitions)
@@ -213,13 +213,13 @@ def _coverage(mdp: MDP, coverage: Any) -> sp.coo_array:
     if weights.shape != shape or not np.isfinite(weights.data).all() or (weights.data < 0).any() or not total > 0:
         raise ValueError(
             f"coverage must be weights of shape ({mdp.n_states}, {mdp.n_actions}, {mdp.n_states}), or sparse {shape}, "
-            "finite and not negative, and not all zero"
+            "finite, nonnegative and not all zero"
         )
     return sp.coo_array(weights / total)
 
 
 def _standardised(mdp: MDP, reward: npt.ArrayLike, coverage: sp.coo_array, name: str) -> Floats:
-    """√weight · (C − mean)/sd for every covered step: a unit vector, or zero where C is constant."""
+    """Return √weight · (C − mean)/sd for every covered step: a unit vector, or zero if C is constant."""
     row, column, weight = coverage.row, coverage.col, coverage.data
     state, action = row // mdp.n_actions, row % mdp.n_actions
     r = _step_reward(mdp, reward, name)
@@ -232,7 +232,7 @@ def _standardised(mdp: MDP, reward: npt.ArrayLike, coverage: sp.coo_array, name:
 
 
 def _mean_reward(mdp: MDP, reward: Floats) -> Floats:
-    """m(s) = E R(s, A, S'), (S,)."""
+    """Return m(s) = E R(s, A, S'), (S,)."""
     if reward.ndim == 1:
         return reward
     per_action = reward if reward.ndim == 2 else reward.mean(axis=2)
@@ -245,8 +245,7 @@ def _step_reward(mdp: MDP, reward: npt.ArrayLike, name: str) -> Floats:
     if array.ndim == 3:
         if array.shape != (mdp.n_states, mdp.n_actions, mdp.n_states) or not np.isfinite(array).all():
             raise ValueError(
-                f"{name} has shape {array.shape}: give ({mdp.n_states}, {mdp.n_actions}, {mdp.n_states}), "
-                "all of it finite"
+                f"{name} has shape {array.shape}: give ({mdp.n_states}, {mdp.n_actions}, {mdp.n_states}), all finite"
             )
         return array.astype(np.float64)
     r = checked_reward(mdp, reward)

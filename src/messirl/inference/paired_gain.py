@@ -1,19 +1,20 @@
-"""Two methods on the same held-out trajectories: how much better one predicts them, and how sure that is.
+"""Paired comparison of two methods on the same held-out trajectories, with an interval of the difference.
 
     gain = Σ_i (L_i − L'_i) / Σ_i T_i
 
 with L_i and L'_i the log-probabilities of trajectory i under both, and T_i its steps. The standard error is that of a
-ratio of sums over independent trajectories; what is common to both methods, such as that a trajectory is hard to
-predict, cancels in the difference. Trajectories of one individual need not be independent: each cluster is one term of
-these sums.
+ratio of sums over independent trajectories. What both methods share, such as how hard a trajectory is to predict,
+cancels in the difference. Trajectories of one individual need not be independent: each cluster is one term of these
+sums.
 
-Few units that agree by chance make that error too small. So the variance of a unit is at least that of ±gain per step
-where the next unit contradicts the others with probability p = 1/(n + 2), as Laplace's rule of succession has it after
-n that agree:
+A few units that agree by chance would make this error too small. The variance of a unit is therefore at least that of
+±gain per step if the next unit contradicts the others with probability p = 1/(n + 2), which is Laplace's rule of
+succession after n units that agree:
 
     Var_i ≥ 4 p (1 − p) (gain · T_i)²
 
-Then fewer than five units are never significant at 5 %. Identical units are a single observation and have no interval.
+With this bound, fewer than five units are never significant at 5 %. Identical units count as a single observation and
+have no interval.
 """
 
 from __future__ import annotations
@@ -28,22 +29,21 @@ from messirl._formatting import nats, nats_between
 from messirl._types import Floats, Ints
 
 CONFIDENCE = 0.95
-MARGIN = 0.01  # nats per step: an effect inside ±MARGIN is no effect that matters
-SAME = 1e-9  # of the totals of units, relative to their size: rounding
-NOTHING = 1e-5  # nats per step: fits are no more exact than their tolerance, and smaller differences may be theirs
+MARGIN = 0.01  # nats per step: an effect inside ±MARGIN is negligible
+SAME = 1e-9  # relative difference of the totals of units below which they are equal up to rounding
+NOTHING = 1e-5  # nats per step: smaller differences may come from the tolerance of the fits
 
 
 @dataclass(frozen=True)
 class Gain:
-    """How much better one method predicts than another, in nats per step.
+    """The difference in prediction between two methods, in nats per step.
 
     Attributes
     ----------
     mean : float
         The difference of their scores.
     low, high : float
-        The ends of its interval, of 95 % unless asked otherwise; NaN where a single trajectory, or an infinite score,
-        allows none.
+        The ends of its interval, 95 % by default; NaN where a single trajectory or an infinite score allows none.
     """
 
     mean: float
@@ -52,26 +52,26 @@ class Gain:
 
     def __str__(self) -> str:
         if np.isnan(self.mean):
-            return "not comparable, as both rule out what was done"
-        mean = f"{nats(self.mean, signed=True)} nats a step"
+            return "not comparable, as both give some trajectories zero probability"
+        mean = f"{nats(self.mean, signed=True)} nats per step"
         if not np.isfinite([self.low, self.high]).all():
             return mean
         return f"{mean} {nats_between(self.low, self.high)}"
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves out zero, and the difference is more than what fits leave open."""
+        """True if the interval excludes zero and the difference exceeds the tolerance of fits."""
         return abs(self.mean) > NOTHING and (self.low > 0.0 or self.high < 0.0 or not np.isfinite(self.mean))
 
     @property
     def negligible(self) -> bool:
-        """Whether the interval lies within ±0.01 nats per step, and includes zero."""
+        """True if the interval lies within ±0.01 nats per step and includes zero."""
         return not self.clear and max(abs(self.low), abs(self.high)) <= MARGIN
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean per step with its standard error, and the degrees of freedom that this error has.
+    """A mean per step with its standard error and the degrees of freedom of this error.
 
     mean, error : in nats per step; the error is NaN where a single unit, or an infinite score, allows none
     freedom : of Student's t
@@ -89,7 +89,7 @@ class Estimate:
         return float(2.0 * student.sf(abs(self.mean) / max(self.error, np.finfo(np.float64).tiny), self.freedom))
 
     def gain(self, confidence: float = CONFIDENCE) -> Gain:
-        """The mean with its interval."""
+        """Return the mean with its interval."""
         half = float(student.ppf(0.5 + confidence / 2, self.freedom)) * self.error if self.freedom > 0 else np.nan
         return Gain(self.mean, self.mean - half, self.mean + half)
 
@@ -97,17 +97,17 @@ class Estimate:
 def paired_gain(
     one: Floats, other: Floats, steps: Ints, confidence: float = CONFIDENCE, cluster: npt.ArrayLike | None = None
 ) -> Gain:
-    """The gain of `one` over `other`, both (n,) log-probabilities of the same trajectories of so many steps (n,).
+    """Return the gain of `one` over `other`, (n,) log-probabilities of the same trajectories with (n,) steps.
 
-    cluster : (n,) labels; trajectories with the same one (of one animal) are taken as one. None: each on its own
+    cluster : (n,) labels; trajectories with the same label (of one animal) are one unit. None: each is a unit
     """
-    with np.errstate(invalid="ignore"):  # both may rule out what was seen
+    with np.errstate(invalid="ignore"):  # both may give zero probability
         gaps = np.asarray(one - other)
     return mean_per_step(gaps, steps, cluster).gain(confidence)
 
 
 def mean_per_step(totals: Floats, steps: Ints, cluster: npt.ArrayLike | None = None) -> Estimate:
-    """Σ_i X_i / Σ_i T_i of totals X (n,) over so many steps T (n,), by trajectory or by cluster."""
+    """Return Σ_i X_i / Σ_i T_i of totals X (n,) and steps T (n,), with errors by trajectory or by cluster."""
     sums, made = units(totals, steps, cluster)
     n, total = made.size, float(made.sum())
     mean = float(sums.sum()) / max(total, 1.0)
@@ -119,12 +119,12 @@ def mean_per_step(totals: Floats, steps: Ints, cluster: npt.ArrayLike | None = N
 
 
 def _identical(sums: Floats, made: Floats) -> bool:
-    """Whether all units are the same but for rounding."""
+    """Return whether all units are equal up to rounding."""
     return bool(np.ptp(made) == 0.0 and np.ptp(sums) <= SAME * np.abs(sums).max())
 
 
 def units(totals: Floats, steps: Ints, cluster: npt.ArrayLike | None) -> tuple[Floats, Floats]:
-    """Totals and steps of every cluster, or trajectory, that makes a step."""
+    """Return totals and steps of every cluster, or trajectory, that makes a step."""
     some = np.asarray(steps) > 0
     own = np.asarray(totals, dtype=np.float64)[some]
     made = np.asarray(steps)[some].astype(np.float64)

@@ -1,4 +1,4 @@
-"""What a fitted model predicts of given trips: flows on every move, and the next state."""
+"""Predictions of a fitted model: expected flows on every transition, and next-state accuracy."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ TIE = 1e-9  # probabilities closer than this count as equal: they carry the roun
 
 
 def expected_flows(model: MaximumEntropy, trips: Trajectories) -> Visits:
-    """How often trips from these starts (to these goals) are expected in each state, (S,), and on each move, (S, A).
+    """Return expected visits of states (S,) and flows on actions (S, A), from the starts (and goals) of `trips`.
 
-    Sums over the trips: the flows on a road network, discounted if γ < 1.
+    They are sums over the trajectories, such as flows on a road network, discounted if γ < 1.
     """
     model._fitted()
     mdp = model.mdp_
@@ -34,7 +34,7 @@ def expected_flows(model: MaximumEntropy, trips: Trajectories) -> Visits:
 
 
 def next_state_accuracy(model: MaximumEntropy, trajectories: Trajectories) -> float:
-    """The share of steps into the state that the model considers most likely; if k are equally likely, 1/k of a hit."""
+    """Return the share of steps into the most likely next state; one of k equally likely states counts 1/k."""
     model._fitted()
     mdp = model.mdp_
     check_trajectories(mdp, trajectories)

@@ -30,8 +30,8 @@ import numpy as np
 
 from messirl._types import Floats
 
-LEAST = 1e-4  # of 1 − τ: a cluster that alone determines a direction leaves no residual there
-NOTHING = 1e-9  # of tr P, relative to the terms it is the difference of: one cluster determines the weight
+LEAST = 1e-4  # lower bound of 1 − τ: a cluster that determines a direction by itself leaves no residual there
+NOTHING = 1e-9  # of tr P, relative to its terms: below it, one cluster determines the weight
 
 
 def bias_reduced(scores: Floats, shares: Iterable[Floats], ways: Floats) -> tuple[Floats, Floats]:
@@ -41,7 +41,7 @@ def bias_reduced(scores: Floats, shares: Iterable[Floats], ways: Floats) -> tupl
     shares : T_c of every cluster, (k, k) each, in the same order
     ways : (k, d) the columns v_j
 
-    ν is NaN of a weight that one cluster determines by itself.
+    ν is NaN for a weight that one cluster determines by itself.
     """
     k, d = ways.shape
     middle, spread = np.zeros((k, k)), np.zeros((d, k, k))
@@ -65,7 +65,7 @@ def bias_reduced(scores: Floats, shares: Iterable[Floats], ways: Floats) -> tupl
 
 
 def bias_reduced_by_size(scores: Floats, sizes: Floats, ways: Floats) -> tuple[Floats, Floats]:
-    """Return the same where every cluster has the share h_c of the information, T_c = h_c I.
+    """Return the same where cluster c has the share h_c of the information, T_c = h_c I.
 
     sizes : (C,) the h_c, which sum to 1 or less
     """

@@ -1,23 +1,23 @@
-"""How sure a fit is of its θ: standard errors, t-values, information criteria, likelihood-ratio tests.
+"""Inference on θ: standard errors, t-values, information criteria, likelihood-ratio tests.
 
     Hessian          Cov θ = H⁻¹,            H = −∇² of the likelihood of all trajectories, less the penalty
     outer product    Cov θ = B⁻¹,            B = Σ g gᵀ over the scores g = ∇ log π(a|s) of all choices
     sandwich         Cov θ = H⁻¹ G H⁻¹,      G = Σ g gᵀ over the scores of trajectories, or of clusters of them,
                                              corrected for small samples (CR2, see small_sample.py)
 
-Of choices the likelihood is one whatever the moves are, and all three agree, for much data, where the model is right.
-Of counts, where the score of a trajectory is f_ζ − ∇V(s_0), Hessian and sandwich agree only where L is the
-log-likelihood (deterministic moves, γ = 1, the trajectories' own starts: route choice); elsewhere only the sandwich
-counts the luck of the moves and of the starts. So intervals and p-values are the sandwich's: it also holds where what
-a trajectory chooses hangs together more than the model thinks. They use Student's t with the degrees of freedom of each
-weight, because with few clusters the sandwich itself is uncertain.
+The objective of choices is a likelihood for any transitions, and all three agree asymptotically if the model is right.
+For counts, where the score of a trajectory is f_ζ − ∇V(s_0), Hessian and sandwich agree only if L is the log-likelihood
+(deterministic transitions, γ = 1, the trajectories' own starts: route choice). Otherwise only the sandwich includes the
+randomness of transitions and starts. Intervals and p-values therefore use the sandwich, which also holds if choices of
+a trajectory are more dependent than the model assumes. They use Student's t with the degrees of freedom of each weight,
+because with few clusters the sandwich itself is uncertain.
 
-Where θ is not identified, or lies on the bound, there is no standard error: NaN; nor a robust one where the
-trajectories do not differ. A base policy is taken as known.
+If θ is not identified or at its bound, the standard error is NaN, and so is the robust one if the trajectories do not
+differ. A prior policy is taken as known.
 
-A penalty Q enters H = −∇²L + Q, and G as before, of centred scores: the sandwich is then the spread of the penalised
-estimate over samples of experts. It misses how far the penalty draws θ from the truth, which more samples of the same
-size do not show, and that MESSI's Q would be another with other trajectories.
+A penalty Q enters H = −∇²L + Q, and G as before, with centred scores: the sandwich is then the variance of the
+penalised estimate over samples of experts. It includes neither the bias of the penalty nor the fact that MESSI's Q
+depends on the trajectories.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ if TYPE_CHECKING:
     from messirl.inference.weight_ratios import WeightRatio
 
 FLAT = 1e-8  # relative curvature below which a direction is not identified
-SAME = 1e-12  # of a variance, relative to the size of its terms: rounding
-SMALLEST = 1.0 / 3.0  # of a robust error, relative to the Hessian's, that is taken for one
-FEW_CLUSTERS = 10  # below which intervals are approximate
-LARGE = 1e9  # clusters times weights cubed, from which on clusters are corrected by their number of trajectories alone
+SAME = 1e-12  # variance relative to the size of its terms below which it is rounding error
+SMALLEST = 1.0 / 3.0  # least robust error, relative to the Hessian's, that is used for intervals
+FEW_CLUSTERS = 10  # with fewer, intervals are approximate
+LARGE = 1e9  # clusters times weights cubed above which clusters are corrected only by their number of trajectories
 
 
 @dataclass(frozen=True)
 class EstimationTable:
-    """Estimates and their standard errors, one per feature, and how well the model fits as a whole.
+    """Estimates and their standard errors, one per feature, and statistics of the whole fit.
 
     Attributes
     ----------
@@ -72,19 +72,19 @@ class EstimationTable:
     covariance, robust_covariance : arrays (d, d)
         The covariance of θ by the Hessian and by the sandwich.
     log_likelihood : float
-        Of all expert trajectories.
+        The log-likelihood of all expert trajectories.
     n_trajectories, n_steps : int
-        How many trajectories and steps that was.
+        Their numbers.
     n_parameters : int
-        The number of weights, less those on the bound and the directions that are not identified.
+        The number of weights, minus those at the bound and the directions that are not identified.
     outer_std_error : array (d,) or None
-        Standard errors by the outer product of the scores of choices; None of a fit to counts.
+        Standard errors by the outer product of the scores of choices; None for a fit to counts.
     outer_covariance : array (d, d) or None
-        The covariance of θ by the same.
+        The covariance of θ by the outer product.
     n_clusters : int or None
-        How many clusters of trajectories the sandwich has; None if it takes every trajectory on its own.
+        The number of clusters of trajectories in the sandwich; None if every trajectory is a cluster.
     degrees_of_freedom : array (d,) or None
-        Of Student's t, by Bell and McCaffrey, for the robust interval of every weight. None: the normal distribution.
+        Bell and McCaffrey's, of Student's t for the robust interval of every weight. None: the normal distribution.
     """
 
     names: tuple[str, ...]
@@ -104,37 +104,36 @@ class EstimationTable:
 
     @property
     def t(self) -> Floats:
-        """Estimate over standard error, by the Hessian."""
+        """Estimates divided by the Hessian's standard errors."""
         return self.estimate / self.std_error
 
     @property
     def robust_t(self) -> Floats:
-        """Estimate over the error that its interval has."""
+        """Estimates divided by the errors that intervals use."""
         return self.estimate / self.interval_error
 
     @property
     def p(self) -> Floats:
-        """Two-sided, by Student's t, of the errors that intervals have."""
+        """Two-sided p-values by Student's t, with the errors that intervals use."""
         return np.asarray(2.0 * student.sf(np.abs(self.robust_t), self._freedom))
 
     @property
     def interval_error(self) -> Floats:
-        """The error that an interval and p rest on, (d,): the robust one or, where that is too small, the Hessian's.
+        """The error that an interval and p use, (d,): the robust one or, where that is too small, the Hessian's.
 
-        Where choices were always made alike, or one cluster alone met a feature, the scores of clusters hardly differ.
-        A robust error below a third of the Hessian's then measures rounding, or the pull of a prior, and not how much
-        estimates vary.
+        If all choices agree, or only one cluster met a feature, the scores of clusters hardly differ. A robust error
+        below a third of the Hessian's then measures rounding, or the pull of a prior, and not how much estimates vary.
         """
         return np.where(self.replaced, self.std_error, self.robust_std_error)
 
     @property
     def replaced(self) -> Flags:
-        """Weights whose intervals rest on the Hessian's error, (d,)."""
+        """Mask of the weights whose intervals use the Hessian's error, (d,)."""
         return np.asarray(self.robust_std_error < SMALLEST * self.std_error)
 
     @property
     def interval_covariance(self) -> Floats:
-        """The robust covariance with these errors on its diagonal, (d, d)."""
+        """The robust covariance with `interval_error` on its diagonal, (d, d)."""
         own = np.sqrt(np.diag(self.robust_covariance))
         factor = np.where(self.replaced & (own > 0), self.std_error / np.where(own > 0, own, 1.0), 1.0)
         return np.asarray(self.robust_covariance * np.outer(factor, factor))
@@ -145,7 +144,7 @@ class EstimationTable:
         NaN where the data do not determine the weight or its error.
         """
         if not 0.0 < level < 1.0:
-            raise ValueError(f"level={level}: it must be between 0 and 1")
+            raise ValueError(f"level={level}: must be between 0 and 1")
         half = student.ppf(0.5 + level / 2, self._freedom) * self.interval_error
         return np.column_stack([self.estimate - half, self.estimate + half])
 
@@ -156,16 +155,16 @@ class EstimationTable:
 
     @property
     def aic(self) -> float:
-        """Akaike's criterion."""
+        """Akaike's information criterion."""
         return 2.0 * self.n_parameters - 2.0 * self.log_likelihood
 
     @property
     def bic(self) -> float:
-        """With the number of trajectories as the sample size."""
+        """The Bayesian information criterion, with the number of trajectories as the sample size."""
         return float(np.log(self.n_trajectories)) * self.n_parameters - 2.0 * self.log_likelihood
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict per feature."""
+        """Return one dict per feature."""
         columns = {c: getattr(self, c) for c in ("estimate", "std_error", "t", "robust_std_error", "robust_t", "p")}
         columns |= {"degrees_of_freedom": self._freedom}
         columns |= dict(zip(("low", "high"), self.conf_int().T, strict=True))
@@ -176,7 +175,7 @@ class EstimationTable:
         ]
 
     def statistics(self) -> dict[str, float]:
-        """Of the whole fit."""
+        """Return statistics of the whole fit."""
         return {
             "log-likelihood": self.log_likelihood,
             "AIC": self.aic,
@@ -205,22 +204,22 @@ class EstimationTable:
         if self.n_clusters is not None:
             foot += f"; robust errors by {self.n_clusters} clusters of trajectories"
         if self.replaced.any():
-            foot += "; robust t and p by the Hessian's error where the robust one is below a third of it"
+            foot += "; robust t and p use the Hessian's error where the robust one is below a third of it"
         return "\n".join([*in_columns(["feature", *self.names], columns), foot])
 
     def to_csv(self, ratios: Sequence[WeightRatio] = ()) -> str:
-        """Every number with all its digits, and those of `ratios` (by `weight_ratio`) below."""
+        """Return the table as CSV with all digits; `ratios` (by `weight_ratio`) are further rows."""
         return table_export.to_csv(self, ratios)
 
     def to_latex(self, ratios: Sequence[WeightRatio] = (), *, stars: bool = False) -> str:
-        r"""A tabular for \input or pasting; it needs the package booktabs. `stars` marks estimates by their p."""
+        r"""Return a tabular for \input or pasting, with the package booktabs. `stars` marks estimates by their p."""
         return table_export.to_latex(self, ratios, stars=stars)
 
     def _repr_html_(self) -> str:
         return self.to_html()
 
     def to_html(self, ratios: Sequence[WeightRatio] = (), *, stars: bool = False) -> str:
-        """A table element for pasting into a page. `stars` marks estimates by their p."""
+        """Return a table element for pasting into a page. `stars` marks estimates by their p."""
         return table_export.to_html(self, ratios, stars=stars)
 
 
@@ -235,8 +234,8 @@ def estimation_table(
 
     expert : the trajectories it was fitted to, unweighted
     groups : (n,) labels; trajectories with the same label (of one driver, one animal) need not be independent, and the
-        sandwich takes them as one cluster. None: every trajectory is a cluster of its own
-    cluster : another name of `groups`
+        sandwich treats them as one cluster. None: every trajectory is a cluster
+    cluster : alias of `groups`
 
     Warns where there are fewer than ten clusters.
     """
@@ -244,7 +243,7 @@ def estimation_table(
         raise ValueError("groups and cluster are the same argument: give one of them")
     cluster = groups if cluster is None else cluster
     if not isinstance(model, MaximumEntropy):
-        raise TypeError(f"{type(model).__name__} has no standard errors: give a fit by maximum entropy, as MaxEntIRL")
+        raise TypeError(f"{type(model).__name__} has no standard errors: give a maximum-entropy fit, such as MaxEntIRL")
     model._fitted()
     mdp, theta, n = model.mdp_, model.theta_, len(expert)
     if n < 2:
@@ -256,12 +255,11 @@ def estimation_table(
     _check_same(model, objective)
     found = _of_choices(model, objective, expert) if model.likelihood_ == "choices" else _of_counts(model, expert)
     free, unseen = np.abs(theta) < model._bound * (1.0 - 1e-9), _unseen(model, expert)
-    if model.quadratic_ is None:  # else the penalty determines them
+    if model.quadratic_ is None:  # a penalty would determine them
         free &= ~unseen
     root, rank, known = _root(-found.sample * objective.hessian(theta), free)
     inverse = root @ root.T
     robust, size, freedom = _robust(found, labels, root, free)
-    # Not so with equal trajectories, or fewer than weights.
     varied = ~unseen & (np.diag(robust) > SAME * size) & np.isfinite(freedom)
     clusters = int(labels.max()) + 1
     if clusters < FEW_CLUSTERS:
@@ -291,11 +289,11 @@ def estimation_table(
 
 
 class FewClustersWarning(UserWarning):
-    """Warned where intervals rest on few clusters."""
+    """Warning that intervals rest on few clusters."""
 
 
 def few_clusters(n: int, *, grouped: bool) -> str:
-    """Return the sentence that says how far intervals from n clusters are to be trusted."""
+    """Return a sentence on the reliability of intervals from n clusters."""
     of = "groups" if grouped else "expert trajectories"
     return f"intervals rest on {n} {of}: with fewer than {FEW_CLUSTERS} they are wide and approximate"
 
@@ -323,14 +321,14 @@ def _robust(found: _Scores, labels: Ints, root: Floats, free: Flags) -> tuple[Fl
 
 @dataclass(frozen=True)
 class _Scores:
-    """The slopes of the likelihood that single trajectories give.
+    """The scores of single trajectories: gradients of their log-likelihood.
 
     each : (n, d) one per trajectory
-    largest : (d,) the size of the terms that these are sums of
-    sample : how many times the mean likelihood J is that of all trajectories
-    pull : (d, d) the penalty, of that likelihood
-    outer : (d, d) Σ g gᵀ over choices; None of counts
-    alternatives : of choices, what else could have been chosen; None of counts, where trajectories weigh the same
+    largest : (d,) the size of the terms of these sums
+    sample : the factor from the mean objective J to the log-likelihood of all trajectories
+    pull : (d, d) the penalty in units of that log-likelihood
+    outer : (d, d) Σ g gᵀ over choices; None for counts
+    alternatives : the alternatives of every choice; None for counts, where all trajectories have the same weight
     """
 
     each: Floats
@@ -343,7 +341,7 @@ class _Scores:
 
 def _of_counts(model: MaximumEntropy, expert: Trajectories) -> _Scores:
     counts, n = feature_counts(model.mdp_, expert), len(expert)
-    given = model.mdp_.start is not None  # then V is the same for all, and drops out
+    given = model.mdp_.start is not None  # then V is the same for all and cancels
     slopes = 0.0 if given else value_gradients(model.mdp_, model.theta_, model.entropy, expert)
     return _Scores(counts - slopes, np.abs(counts).max(axis=0), float(n), n * _penalty(model))
 
@@ -354,7 +352,7 @@ def _of_choices(model: MaximumEntropy, objective: Objective, expert: Trajectorie
     of_kinds = others.chosen
     often = choices.totals(np.ones(n))
     made = sp.csr_array((np.ones(choices.trip.size), (choices.trip, choices.kind)), shape=(n, often.size))
-    scale = choice_mass(mdp, expert).sum() / choices.trip.size  # c, by which J has the likelihood of choices
+    scale = choice_mass(mdp, expert).sum() / choices.trip.size  # the factor c of choices in J
     sample, outer = n / float(scale), of_kinds.T @ (often[:, None] * of_kinds)
     largest = (made @ np.abs(of_kinds)).max(axis=0)
     return _Scores(made @ of_kinds, largest, sample, sample * _penalty(model), outer, others)
@@ -365,7 +363,7 @@ def _penalty(model: MaximumEntropy) -> Floats:
 
 
 def _check_same(model: MaximumEntropy, objective: Objective) -> None:
-    """Refuse what the model was not fitted to: other trajectories, or these with other weights."""
+    """Refuse trajectories or weights that the model was not fitted to."""
     theta, unit = model.theta_, objective.unit
     point, size = objective(theta), unit + np.abs(model.feature_counts_)
     slope = abs(projected_norm(theta, point.gradient, model._bound) - model.gradient_norm_)
@@ -377,19 +375,19 @@ def _check_same(model: MaximumEntropy, objective: Objective) -> None:
         return
     if getattr(model, "unlabelled_weight", 0.0) > 0.0:
         raise ValueError(
-            f"there are no standard errors of a fit that pools unlabelled trajectories (unlabelled_weight="
-            f"{model.unlabelled_weight:g}): fit with unlabelled_weight=0"
+            f"a fit that pools unlabelled trajectories (unlabelled_weight={model.unlabelled_weight:g}) has no standard "
+            "errors: fit with unlabelled_weight=0"
         )
-    raise ValueError("these are not the trajectories the model was fitted to: give the same expert (unweighted)")
+    raise ValueError("expert holds other trajectories than the model was fitted to: give the same expert (unweighted)")
 
 
 def _labels(cluster: npt.ArrayLike, n: int) -> Ints:
-    """Clusters by number, (n,)."""
+    """Return the number of the cluster of every trajectory, (n,)."""
     given = np.asarray(cluster)
     if given.shape != (n,):
         raise ValueError(f"groups has shape {given.shape}: give one label for each of the {n} trajectories")
     if any(label is None or label != label for label in given.tolist()):  # NaN is not equal to itself
-        raise ValueError("groups has labels that are NaN or None: give every trajectory one")
+        raise ValueError("groups has labels that are NaN or None: give every trajectory a label")
     distinct, labels = np.unique(given, return_inverse=True)
     if distinct.size < 2:
         raise ValueError("groups has the same label everywhere: robust errors need at least two groups")
@@ -397,9 +395,9 @@ def _labels(cluster: npt.ArrayLike, n: int) -> Ints:
 
 
 def _unseen(model: MaximumEntropy, expert: Trajectories) -> Flags:
-    """Features that change no trajectory's probability by themselves, (d,): all that is found of them is rounding.
+    """Return the features that by themselves change no trajectory's probability, (d,).
 
-    Several that do so only together have curvature, which is flat in one direction: `_root` sees it.
+    Features that are only jointly unidentified have curvature, which is flat in one direction: `_root` detects it.
     """
     blind = model._unidentified(model.mdp_, expert) * feature_spread(model.mdp_)  # its rows are orthonormal
     return np.asarray((blind**2).sum(axis=0) > 1.0 - 1e-6)
@@ -417,7 +415,7 @@ def _root(hessian: Floats, free: Flags) -> tuple[Floats, int, Flags]:
 
 
 def _own_start(model: MaximumEntropy, expert: Trajectories) -> bool:
-    """Whether a fit takes trajectories to begin where these do."""
+    """Return whether the start distribution of a fit is that of these trajectories."""
     own = np.bincount(expert.first, minlength=model.mdp_.n_states) / len(expert)
     return model.goals_ is not None or bool(np.abs(model.start_ - own).max() <= 1e-9)
 
@@ -435,7 +433,7 @@ class LikelihoodRatio:
     statistic : float
         Twice the difference of their log-likelihoods; χ²-distributed if the restriction is true.
     degrees : int
-        Degrees of freedom: how many parameters the full model has more.
+        Degrees of freedom: the number of further parameters of the full model.
     p : float
         The probability of a statistic at least as large if the restriction is true.
     """
@@ -446,10 +444,10 @@ class LikelihoodRatio:
 
 
 def likelihood_ratio_test(restricted: MaximumEntropy, full: MaximumEntropy, expert: Trajectories) -> LikelihoodRatio:
-    """Whether the features that `full` has beyond `restricted` matter. Both unpenalised, fitted to the same expert.
+    """Test whether the features that only `full` has matter. Both fits are unpenalised and to the same expert.
 
-    The statistic is χ² where L is a log-likelihood: of choices always, of counts where moves are deterministic, γ = 1
-    and the start is that of the trajectories.
+    The statistic is χ² if L is a log-likelihood: always for choices, and for counts if transitions are deterministic,
+    γ = 1 and the start is that of the trajectories.
     """
     for model in (restricted, full):
         if model.quadratic_ is not None:
@@ -458,28 +456,30 @@ def likelihood_ratio_test(restricted: MaximumEntropy, full: MaximumEntropy, expe
             model.mdp_.deterministic and model.mdp_.discount == 1.0 and _own_start(model, expert)
         ):
             raise ValueError(
-                "a likelihood-ratio test of counts needs deterministic moves, discount=1 and no start but the "
-                "trajectories' own: fit with objective='choices', or use robust t-values"
+                "a likelihood-ratio test of counts needs deterministic transitions, discount=1 and the trajectories' "
+                "own start: fit with objective='choices', or use robust t-values"
             )
         if model.standing_.box:
             held = some_features(model.mdp_, model.standing_.box)
             raise ValueError(
-                f"theta_max holds the weight of {held}: a likelihood-ratio test needs the top of the likelihood; raise "
-                "theta_max"
+                f"weights are at the bound theta_max ({held}), and a likelihood-ratio test needs the maximum of the "
+                "likelihood: raise theta_max"
             )
     if not _equal(restricted.reference_, full.reference_):
-        raise ValueError("the two models have different base policies, so neither is nested in the other: give one")
+        raise ValueError(
+            "the two models have different prior policies, so neither is nested in the other: use the same"
+        )
     small, large = estimation_table(restricted, expert), estimation_table(full, expert)
     degrees = large.n_parameters - small.n_parameters
     statistic = 2.0 * (large.log_likelihood - small.log_likelihood)
     if degrees == 0 and abs(statistic) <= 1e-6 * abs(large.log_likelihood):
         raise ValueError(
-            "the features that only one of the two models has change no trajectory's probability, so that there is "
-            "nothing to test: leave out others"
+            "the features that only one of the two models has change no trajectory's probability, so there is "
+            "nothing to test: leave out other features"
         )
     if degrees < 1 or statistic < -1e-6 * abs(large.log_likelihood):
         raise ValueError(
             f"the first model has {small.n_parameters} parameters and log-likelihood {small.log_likelihood:g}, the "
-            f"other {large.n_parameters} and {large.log_likelihood:g}: the restricted one comes first, nested in it"
+            f"second {large.n_parameters} and {large.log_likelihood:g}: give the restricted one first, nested in it"
         )
     return LikelihoodRatio(max(statistic, 0.0), degrees, float(chi2.sf(max(statistic, 0.0), degrees)))

@@ -1,11 +1,11 @@
-r"""Estimation tables to paste: CSV with all digits, LaTeX and HTML with those that count.
+r"""Estimation tables for export: CSV with all digits, LaTeX and HTML with significant ones.
 
-LaTeX needs the package booktabs; the first line of a table says what else, for letters that LaTeX does not have by
-itself. Names of features may be any text: what means something to LaTeX or to a browser is escaped. HTML is a fragment
-in plain ASCII, so that it is right wherever it is pasted.
+LaTeX needs the package booktabs; the first line of a table names further packages for letters that LaTeX does not have
+by itself. Names of features may be any text: characters special to LaTeX or HTML are escaped. HTML is a fragment in
+plain ASCII, so that it is correct wherever it is pasted.
 
-One row per feature, then one per ratio, whose interval stands where weights have their robust t, df and p, then the
-statistics of the fit. Stars, where asked for, are by p: the sandwich's.
+There is one row per feature, then one per ratio, with its interval in the columns of the weights' robust t, df and p,
+then the statistics of the fit. Optional stars rest on the p of the sandwich.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from messirl.inference.standard_errors import EstimationTable
     from messirl.inference.weight_ratios import WeightRatio
 
-STARS = {"***": 0.001, "**": 0.01, "*": 0.05}  # given to p below
+STARS = {"***": 0.001, "**": 0.01, "*": 0.05}  # for p below
 HEADS = {
     "estimate": "Estimate",
     "std_error": "Std. error",
@@ -40,7 +40,7 @@ ERRORS = ("std_error", "outer_std_error", "robust_std_error")
 
 
 def to_csv(table: EstimationTable, ratios: Sequence[WeightRatio] = ()) -> str:
-    """Every number with all its digits; a cell is empty where there is none. Intervals are by the sandwich.
+    """Write every number with all digits; missing ones are empty cells. Intervals are by the sandwich.
 
     ratios : further rows, by `weight_ratio`
     """
@@ -57,7 +57,7 @@ def to_csv(table: EstimationTable, ratios: Sequence[WeightRatio] = ()) -> str:
 
 
 def to_latex(table: EstimationTable, ratios: Sequence[WeightRatio] = (), *, stars: bool = False) -> str:
-    r"""A tabular with rules of booktabs, for \input or pasting.
+    r"""Write a tabular with the rules of booktabs, for \input or pasting.
 
     ratios : further rows, by `weight_ratio`
     stars : mark estimates by their p
@@ -87,7 +87,7 @@ def to_latex(table: EstimationTable, ratios: Sequence[WeightRatio] = (), *, star
 
 
 def to_html(table: EstimationTable, ratios: Sequence[WeightRatio] = (), *, stars: bool = False) -> str:
-    """A table element, for pasting into a page.
+    """Write a table element, for pasting into a page.
 
     ratios : further rows, by `weight_ratio`
     stars : mark estimates by their p
@@ -108,16 +108,16 @@ def to_html(table: EstimationTable, ratios: Sequence[WeightRatio] = (), *, stars
     return "\n".join(lines) + "\n"
 
 
-FORMATS: dict[str, Callable[..., str]] = {".csv": to_csv, ".tex": to_latex, ".html": to_html}  # by the end of a name
+FORMATS: dict[str, Callable[..., str]] = {".csv": to_csv, ".tex": to_latex, ".html": to_html}  # by file extension
 
 
 class _Sheet(NamedTuple):
-    """The same cells for LaTeX and HTML: texts of numbers, each with the digits that count."""
+    """The cells of a table for LaTeX and HTML, as text with significant digits."""
 
     heads: list[str]
     rows: list[tuple[str, list[str]]]
-    ratios: list[tuple[str, list[str], tuple[str, str, str]]]  # the last: level, low, high
-    span: int  # columns that an interval takes, in place of robust t, df and p
+    ratios: list[tuple[str, list[str], tuple[str, str, str]]]  # the last tuple is level, low, high
+    span: int  # columns of an interval, in place of robust t, df and p
     statistics: list[tuple[str, str]]
 
 
@@ -129,7 +129,7 @@ def _sheet(table: EstimationTable, ratios: Sequence[WeightRatio], stars: bool) -
         columns[0] = [text + mark for text, mark in zip(columns[0], marks, strict=True)]
     rows = [(name, list(cells)) for name, cells in zip(table.names, zip(*columns, strict=True), strict=True)]
     below, span = [], len(shown) - 1 - shown.index("robust_std_error")
-    for ratio in ratios:  # there is no t of a ratio, which is not compared with zero
+    for ratio in ratios:  # a ratio is not tested against zero, so it has no t
         known = {"estimate": ratio.value, **{name: getattr(ratio, name) for name in ERRORS}}
         cells = [_texts([known[name]])[0] if name in known else "" for name in shown[:-span]]
         low, high = _texts([ratio.low, ratio.high])
@@ -142,7 +142,7 @@ def _sheet(table: EstimationTable, ratios: Sequence[WeightRatio], stars: bool) -
 
 
 def freedom_text(value: float) -> str:
-    """Return degrees of freedom as text: with one decimal, and from 100 on with none."""
+    """Return degrees of freedom as text, with one decimal below 100."""
     return "nan" if math.isnan(value) else f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
@@ -164,11 +164,11 @@ def _tex_row(name: str, cells: Iterable[str]) -> str:
 
 
 def _tex_number(text: str) -> str:
-    """In mathematics, which has a minus sign and powers of ten; stars are raised."""
+    """Return a number in math mode, with a minus sign and powers of ten; stars are superscripts."""
     if text in ("", "nan"):
         return "--" if text else ""
     powers = re.sub(r"e([-+]\d+)", lambda found: rf"\times 10^{{{int(found[1])}}}", text.replace("inf", r"\infty"))
-    behind = "{}" if "^" in powers else ""  # LaTeX raises only once
+    behind = "{}" if "^" in powers else ""  # LaTeX does not allow a double superscript
     raised = re.sub(r"([*]+)", rf"{behind}^{{\1}}", powers)
     return f"${raised}$"
 

@@ -1,15 +1,15 @@
-"""Ratios of weights with their errors: what a minute is worth in tolls, whatever the scale of θ.
+"""Ratios of weights with their errors, such as the value of time in tolls, which do not depend on the scale of θ.
 
-With r = a/b, a and b two estimates with covariance Σ, the delta method takes r for linear around them:
+For r = a/b of two estimates with covariance Σ, the delta method linearises r around them:
 
     ∇r = (1/b, −a/b²),      Var r = ∇rᵀ Σ ∇r = (Σ_aa − 2 r Σ_ab + r² Σ_bb) / b²,      r ± z √Var r
 
-Fieller's interval takes nothing for linear: it holds every ρ for which a − ρ b is within z standard errors of zero,
+Fieller's interval does not linearise: it contains every ρ for which a − ρ b is within z standard errors of zero,
 
     (a − ρ b)² ≤ z² (Σ_aa − 2 ρ Σ_ab + ρ² Σ_bb)
 
-and need not be symmetric around r. It ends only where b itself is more than z standard errors away from zero. z is the
-quantile of Student's t with the fewer degrees of freedom of the two weights.
+and need not be symmetric around r. It is finite only if b is more than z standard errors away from zero. z is the
+quantile of Student's t with the smaller degrees of freedom of the two weights.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class WeightRatio:
     numerator, denominator : str
         The features.
     value : float
-        θ of the one over θ of the other.
+        θ of the numerator over θ of the denominator.
     std_error, robust_std_error : float
-        Standard errors by the delta method, of the Hessian's and of the sandwich's covariance; NaN where the data do
-        not determine them.
+        Standard errors by the delta method, from the Hessian's and from the sandwich's covariance; NaN where the data
+        do not determine them.
     outer_std_error : float or None
-        The same by the outer product of the scores of choices; None of a fit to counts.
+        The same by the outer product of the scores of choices; None for a fit to counts.
     low, high : float
         The ends of the interval by the delta method and the sandwich.
     fieller_low, fieller_high : float
@@ -49,7 +49,7 @@ class WeightRatio:
     level : float
         In repeated samples, the share of such intervals that contain the true value.
     degrees_of_freedom : float
-        Of Student's t, for both intervals.
+        Degrees of freedom of Student's t, for both intervals.
     """
 
     numerator: str
@@ -67,33 +67,32 @@ class WeightRatio:
 
     @property
     def name(self) -> str:
-        """`time/toll`."""
+        """The name of the ratio, `time/toll`."""
         return f"{self.numerator}/{self.denominator}"
 
     def row(self) -> dict[str, Any]:
-        """What files hold of it."""
+        """Return the entry of result files."""
         return {"name": self.name, **{name: getattr(self, name) for name in self.__dataclass_fields__}}
 
 
 def weight_ratio(table: EstimationTable, numerator: str, denominator: str, *, level: float = LEVEL) -> WeightRatio:
-    """The ratio of two weights of an estimation table, by the delta method with their full covariance.
+    """Return the ratio of two weights of an estimation table, by the delta method with their full covariance.
 
     level : of the intervals, between 0 and 1
 
-    The delta method fails where the denominator is not clearly different from zero: the ratio is then far from linear
-    in it, its interval is too short on one side, and with less than about three standard errors to zero it means
-    little. Fieller's interval, given beside it, is right there too: it becomes longer, and endless where the
-    denominator may be zero at this level. Far from zero the two agree. Both need the two weights to be about normal
-    around the truth.
+    The delta method fails if the denominator is not clearly different from zero. The ratio is then far from linear in
+    it and the interval too short on one side; below about three standard errors from zero it means little. Fieller's
+    interval, returned as well, remains valid: it becomes longer, and infinite where the denominator may be zero at this
+    level. Far from zero the two agree. Both need the two estimates to be about normal around the truth.
     """
     if not 0.0 < level < 1.0:
-        raise ValueError(f"level={level}: it must be between 0 and 1")
+        raise ValueError(f"level={level}: must be between 0 and 1")
     if numerator == denominator:
         raise ValueError(f"the ratio of {numerator!r} to itself is 1: name two features")
     one, other = (_place(table, name) for name in (numerator, denominator))
     a, b = float(table.estimate[one]), float(table.estimate[other])
     if b == 0.0:
-        raise ValueError(f"the weight of {denominator!r} is 0: it is no denominator; turn the ratio round")
+        raise ValueError(f"the weight of {denominator!r} is 0: it cannot be the denominator; invert the ratio")
     pair, known = np.ix_([one, other], [one, other]), np.array([one, other])
     slope, freedom = np.array([1.0 / b, -a / b**2]), np.inf
     if table.degrees_of_freedom is not None:
@@ -116,7 +115,7 @@ def weight_ratio(table: EstimationTable, numerator: str, denominator: str, *, le
 
 
 def _fieller(a: float, b: float, covariance: Floats, z: float) -> tuple[float, float]:
-    """The ends of Fieller's interval; those of the whole line where it is endless on either side."""
+    """Return the ends of Fieller's interval; −∞ and ∞ where it is unbounded on either side."""
     (saa, sab), (_, sbb) = covariance.tolist()
     square = b**2 - z**2 * sbb
     if square <= 0.0:

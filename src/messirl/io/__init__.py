@@ -1,4 +1,4 @@
-"""Readers and writers: problem folders, plain tables, and what other packages hold."""
+"""Readers and writers of problem folders, plain tables, and objects of other packages."""
 
 from messirl._lazy import lazily
 

@@ -1,4 +1,4 @@
-"""The public names and where they are; they are imported when first used."""
+"""Public names and their modules; imported when first used."""
 
 from messirl.data.errors import InputError as InputError
 from messirl.data.filters import select as select

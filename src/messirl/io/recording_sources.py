@@ -1,4 +1,4 @@
-"""Recordings from whatever holds them: a data set of Minari, an HDF5 file, NumPy's arrays, or a table."""
+"""Recordings from any supported source: a Minari data set, an HDF5 file, a NumPy archive, or a table."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from messirl.io.recordings.recording import Recording
 
 
 def read_recordings(source: str | PathLike[str]) -> tuple[list[Recording], dict[str, Array]]:
-    """Recordings with points as observations and numbered actions, and the columns that filters can use.
+    """Read recordings, with points as observations and numbered actions, and columns for filters.
 
     source : a file .npz, .parquet, .csv or .hdf5, or minari:ID
 
-    These are trajectory_id, steps, terminated, return (where there are rewards), and further columns of a table.
+    The columns are trajectory_id, steps, terminated, return (where there are rewards), and further columns of a table.
     """
     where = fspath(source)
     kind, colon, name = where.partition(":")
@@ -40,9 +40,9 @@ def read_recordings(source: str | PathLike[str]) -> tuple[list[Recording], dict[
         found, columns = recordings_with_columns(where)
     else:
         remedy = "give .npz, .parquet, .csv or .hdf5, or minari:ID; see docs/dynamics.md"
-        raise InputError(where, "is no file of recordings", remedy)
+        raise InputError(where, "is not a file of recordings", remedy)
     if not found:
-        raise InputError(where, "holds no recording", "give at least one")
+        raise InputError(where, "contains no recording", "give at least one")
     width = found[0].observations.shape[1] if found[0].observations.ndim == 2 else 1
     found = [_checked(where, one, width) for one in found]
     facts: dict[str, Any] = {
@@ -58,7 +58,7 @@ def read_recordings(source: str | PathLike[str]) -> tuple[list[Recording], dict[
 
 
 def _checked(source: str, one: Recording, width: int) -> Recording:
-    """The recording with points (T + 1, k) and whole numbers for actions (T,)."""
+    """Return the recording with points (T + 1, k) and integer actions (T,)."""
     where = f"{source}, recording {one.id}"
     actions = one.actions[:, 0] if one.actions.ndim == 2 and one.actions.shape[1] == 1 else one.actions
     if actions.ndim != 1 or actions.dtype.kind not in "iu":
@@ -66,5 +66,6 @@ def _checked(source: str, one: Recording, width: int) -> Recording:
         raise InputError(where, what, "number them 0, 1, …, one per step")
     points = one.observations if one.observations.ndim == 2 else one.observations[:, None]
     if points.shape[1] != width:
-        raise InputError(where, f"its observations have {points.shape[1]} numbers, others {width}", "give as many")
+        what = f"its observations have {points.shape[1]} numbers, those of other recordings {width}"
+        raise InputError(where, what, "give observations of one length")
     return replace(one, observations=points, actions=actions)

@@ -1,1 +1,1 @@
-"""Optimisers over a box, of functions that may be −∞ outside a convex set."""
+"""Optimisers over a box, for functions that may be −∞ outside a convex set."""

@@ -1,11 +1,11 @@
-"""A search for the maximum of a function over the box ‖θ‖∞ ≤ θ_max: where it is, how it got there, ways to go on.
+"""Maximisation over the box ‖θ‖∞ ≤ θ_max: the state of a search, its step directions, line search and result.
 
-Nothing here knows of an MDP. Weights are measured in units of their own: `unit` (d,) is the spread of each feature, so
-that θ_j · unit_j has no unit. A feature given in millimetres instead of metres then changes neither the search nor when
-it stops.
+This module does not depend on MDPs. Each weight is measured in its own unit: `unit` (d,) is the spread of each feature,
+so that θ_j · unit_j is dimensionless. A feature given in millimetres instead of metres then changes neither the search
+nor its stopping rule.
 
-A search is a generator that yields θ and is sent the evaluation there, so that several searches can be answered at
-once; `answered` answers one with a function.
+A search is a generator that yields θ and is sent the evaluation there, so that several searches can be evaluated in a
+batch; `answered` runs one search with a function.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from messirl.optim.lbfgs_memory import Secants
 ARMIJO = 1e-4
 MAX_TRIALS = 60
 NOISE = 1e-12  # relative change of a value that may be rounding alone
-LOST = 1e-10  # the same of the rise of a step: with γ close to 1 a value has errors of about EPS · |V| / (1 − γ)
-EDGED = 20  # steps in a row that were shortened because the function is −inf close by
+LOST = 1e-10  # the same for the rise of a step: with γ close to 1 a value has errors of about EPS · |V| / (1 − γ)
+EDGED = 20  # consecutive steps shortened because the function is −inf close by
 STALE = 5  # steps within which the expected move must halve, once the value hardly rises
 NEAR = 1e-2  # an expected move below which Newton's method takes over
-ROUNDS = 5  # rounds of Newton's method at most
-PROBE = 1e-4  # length, in units, of the differences that give its curvature
-ENOUGH = 1e-2  # share of the squared residual at which its step is accurate enough, to about a tenth
-FEW = 16  # with so few weights Newton's step is computed in full
-RESOLVED = 1e-8  # curvature, relative to the largest, that such differences can tell from zero
-EXACT = 1e-13  # the same of an exact Hessian
+ROUNDS = 5  # maximum number of Newton steps at the end
+PROBE = 1e-4  # length, in units, of the finite differences for the Hessian
+ENOUGH = 1e-2  # share of the squared residual at which Newton's step is accurate to about a tenth
+FEW = 16  # number of weights up to which Newton's step is computed in full
+RESOLVED = 1e-8  # curvature, relative to the largest, that finite differences can tell from zero
+EXACT = 1e-13  # the same for an exact Hessian
 RISING = 1e-10  # relative rise of a value that is more than rounding
-DRAWN_BACK = 1e-6  # how far towards the start a result is drawn whose values cannot be found anew
+DRAWN_BACK = 1e-6  # share of the way back to the start that a result is moved if its values cannot be reproduced
 
 SETTLED = "no weight would move by more than tol"
-UNSETTLED = "the objective hardly rises any more, but some weights are not settled"
-EDGE = "the search runs along the edge beyond which the model has no finite value, and some weights are not settled"
+UNSETTLED = "the objective hardly rises any more, but some weights have not converged"
+EDGE = "the search runs along the edge beyond which the model has no finite value; some weights have not converged"
 ROUNDING = "no step increases the objective any more: rounding is reached"
 ASKED = "the callback asked to stop"
 COLUMNS = {"iteration": int, "objective": float, "theta_norm": float, "gradient_norm": float, "evaluations": int}
 HISTORY = np.dtype(list(COLUMNS.items()))
 
 Function = Callable[[Floats], Any]  # θ → anything with a `value` and a `gradient`
-Bend = Callable[[Floats], Floats | None]  # θ → −∇² (d, d)
+Bend = Callable[[Floats], Floats | None]  # the negative Hessian: θ → −∇² (d, d)
 Callback = Callable[[dict[str, Any]], object]
 T = TypeVar("T")
 Asking = Generator[Floats, Any, T]  # yields θ, is sent the evaluation there, and returns a T in the end
@@ -52,11 +52,11 @@ Asking = Generator[Floats, Any, T]  # yields θ, is sent the evaluation there, a
 
 @dataclass(frozen=True)
 class Result:
-    """Where a solver ended, and why.
+    """Result of a search: the last θ, its evaluation, the history, and why the search ended.
 
-    move : (d,) how far each weight would still move, relative to max(|θ_j|, 1/unit_j), judged by the curvature so far
-    curvature : (d, d) −∇² there, where the search was given an exact Hessian and came close to an optimum
-    inside : a point of the central path on the way there, where the path was followed
+    move : (d,) the estimated remaining change of each weight, relative to max(|θ_j|, 1/unit_j)
+    curvature : (d, d) −∇² at θ, if the search had an exact Hessian and came close to an optimum
+    inside : an interior point of the central path, if the path was followed
     """
 
     theta: Floats
@@ -71,16 +71,16 @@ class Result:
 
     @property
     def iterations(self) -> int:
-        """Iterations done."""
+        """Number of iterations."""
         return int(self.history.iteration[-1])
 
     @property
     def evaluations(self) -> int:
-        """Evaluations asked for."""
+        """Number of evaluations."""
         return int(self.history.evaluations[-1])
 
     def after(self, before: Result, *others: Result) -> Result:
-        """The two as one search, of which `before` was the first part.
+        """Return the two as one search, of which `before` was the first part.
 
         others : searches of other functions in between, whose iterations and evaluations count
         """
@@ -89,37 +89,37 @@ class Result:
         spent = before.evaluations + sum(other.evaluations for other in others)
         rest["evaluations"] += spent
         history = np.concatenate([before.history, rest]).view(np.recarray)
-        for name in ("objective", "theta_norm", "gradient_norm"):  # of where it ended, also if it made no step
+        for name in ("objective", "theta_norm", "gradient_norm"):  # at the last θ, even if it made no step
             history[name][-1] = self.history[name][-1]
         history.evaluations[-1] = self.evaluations + spent
         history.objective[:] = np.maximum.accumulate(history.objective)
         return replace(self, history=history)
 
     def at_a_cost_of(self, other: Result) -> Result:
-        """The same with the evaluations of another search, which found nothing better."""
+        """Return this result with the evaluations of another search added, which found nothing better."""
         history = self.history.copy()
         history.evaluations[-1] += other.evaluations
         return replace(self, history=history)
 
     def drawn_back(self, start: Floats, objective: Callable[[Floats], Any]) -> Result:
-        """The result a little towards the start, and so a little inside of where values are finite."""
+        """Return the result moved slightly towards the start, into the interior of where values are finite."""
         theta = self.theta + DRAWN_BACK * (start - self.theta)
         return replace(self, theta=theta, point=objective(theta))
 
     @property
     def stopped(self) -> bool:
-        """Whether the callback stopped it."""
+        """True if the callback stopped the search."""
         return self.reason == ASKED
 
 
 def wants_to_stop(callback: Callback, row: Any, theta: Floats, point: Any) -> bool:
-    """Tell a callback of an iteration, a row of the history, and return whether it asks to stop."""
+    """Call a callback with an iteration, a row of the history, and return whether it asks to stop."""
     answer = callback({**dict(zip(COLUMNS, row, strict=True)), "theta": theta.copy(), "point": point})
     return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 def continued(callback: Callback | None, *before: Result) -> Callback | None:
-    """A callback for a search that goes on after others: numbered through, and without its first point."""
+    """Return the callback for a search that continues others: it counts on from them and skips the first point."""
     if callback is None:
         return None
 
@@ -136,22 +136,22 @@ def continued(callback: Callback | None, *before: Result) -> Callback | None:
 
 
 def projected_norm(theta: Floats, gradient: Floats, bound: float) -> float:
-    """‖clip(θ + g) − θ‖∞: how far the gradient still leads inside the box. Zero at the optimum."""
+    """Return the norm of the projected gradient, ‖clip(θ + g) − θ‖∞, which is zero at the optimum."""
     return float(np.abs(np.clip(theta + gradient, -bound, bound) - theta).max(initial=0.0))
 
 
 def relative_move(here: Floats, there: Floats, unit: Floats) -> Floats:
-    """How far each weight goes from here to there, (d,), relative to max(|θ_j|, 1/unit_j)."""
+    """Return the change of each weight from here to there, (d,), relative to max(|θ_j|, 1/unit_j)."""
     return np.asarray(np.abs(there - here) * unit / np.maximum(1.0, np.abs(here) * unit))
 
 
 class Climb:
-    """A point on the way up, how it got there, and the ways to go on from it.
+    """State of a search: the current point, its history and curvature memory, and the steps from it.
 
-    unit, scale : (d,) or None, as for `lbfgs`. Directions and gradients are those of θ · scale
-    callback : told of every iteration; where it returns True, the climb is `stopped`
+    unit, scale : (d,) or None, as for `lbfgs`. Directions and gradients are with respect to θ · scale
+    callback : called at every iteration; if it returns True, the search is `stopped`
     rising : whether the value can fall only by rounding; such a fall is recorded as no change
-    certain : whether curvature is found anew where it matters; if not, what is known of it is checked at every step
+    certain : whether the Hessian is recomputed where it matters; if not, the known one is checked at every step
     """
 
     def __init__(
@@ -174,32 +174,32 @@ class Climb:
         self.scale = self.unit if scale is None else scale
         self.secants = Secants(theta.size, self._scaled(curvature))
         self.evaluations = self.edged = self.blocked = 0
-        self.hessian: Floats | None = None  # −∇² at `theta`, once it has been asked for
-        self.stride = np.inf  # how far the last step went, as `move` measures it
-        self.foreseen = False  # whether the curvature known before it foresaw how the gradient falls along it
+        self.hessian: Floats | None = None  # −∇² at `theta`, once computed
+        self.stride = np.inf  # length of the last step, in the measure of `move`
+        self.foreseen = False  # whether the curvature known before the last step predicted the change of the gradient
         self.rows: list[tuple[int, float, float, float, int]] = []  # of the history
 
     def begin(self, theta: Floats) -> Asking[None]:
-        """Stand at θ."""
-        point = finite_point((yield from self.at(theta)), "at the start", "begin at a theta with more negative rewards")
+        """Start at θ; raise a ValueError where the value is not finite."""
+        point = finite_point((yield from self.at(theta)), "at the start", "start at a theta with more negative rewards")
         self.arrive(theta, point)
 
     def at(self, theta: Floats) -> Asking[Any]:
-        """The evaluation at θ."""
+        """Return the evaluation at θ."""
         self.evaluations += 1
         point = yield theta
         self.blocked += not np.isfinite(point.value)
         return point
 
     def tried(self, blocked: float, evaluations: float) -> bool:
-        """Return whether more evaluations had no finite value than `blocked`, or one had none of so many in all."""
+        """Return whether over `blocked` evaluations were not finite, or any was not after over `evaluations`."""
         return self.blocked > blocked or (self.blocked > 0 and self.evaluations > evaluations)
 
     def _scaled(self, curvature: Floats | None) -> Floats | None:
         return None if curvature is None else curvature / np.outer(self.scale, self.scale)
 
     def arrive(self, theta: Floats, point: Any) -> None:
-        """Stand there, and say so."""
+        """Move to θ, record it in the history and call the callback."""
         self.theta, self.point, self.iteration, self.hessian = theta, point, len(self.rows), None
         norm = projected_norm(theta, point.gradient, self.bound)
         size = float(np.abs(theta).max(initial=0.0))
@@ -208,7 +208,7 @@ class Climb:
         self.stopped = self.callback is not None and wants_to_stop(self.callback, self.rows[-1], theta, point)
 
     def step_to(self, theta: Floats, point: Any) -> None:
-        """Go on from there, and learn the curvature on the way."""
+        """Move to θ, and update the curvature memory with the step."""
         step, fall = (theta - self.theta) * self.scale, (self.point.gradient - point.gradient) / self.scale
         self.foreseen = not self.certain and self.secants.foresee(step, fall)
         if self.secants.told and not (self.certain or self.foreseen):
@@ -219,35 +219,35 @@ class Climb:
         self.arrive(theta, point)
 
     def learn(self, been: Iterable[tuple[Floats, Floats]]) -> None:
-        """Learn the curvature from points in the order in which they were met, each a θ and the gradient there."""
+        """Set the curvature memory from a sequence of visited points, each a θ and the gradient there."""
         thetas, gradients = (np.array(column) for column in zip(*been, strict=True))
         self.secants.relearn(np.diff(thetas, axis=0) * self.scale, -np.diff(gradients, axis=0) / self.scale)
 
     def result(self, move: Floats, reason: str, *, converged: bool = False) -> Result:
-        """The search ended here."""
+        """Return the result of a search that ends here."""
         self.rows[-1] = (*self.rows[-1][:-1], self.evaluations)  # evaluations after the last step count too
         history = np.array(self.rows, dtype=HISTORY).view(np.recarray)
         return Result(self.theta, self.point, history, converged, reason, self.rows[-1][3], move, self.hessian)
 
     @property
     def free(self) -> Flags:
-        """The weights that the box does not hold."""
+        """The free weights: those inside the box, or at a bound from which the gradient points inwards."""
         return np.asarray(~self.at_box | (self.theta * self.point.gradient < 0))
 
     @property
     def at_box(self) -> Flags:
-        """The weights that lie on the edge of the box."""
+        """The weights at their bound."""
         return np.asarray(np.abs(self.theta) >= self.bound)
 
     def gradient(self, free: Flags) -> Floats:
-        """The gradient with respect to θ · scale on the free weights, zero on the others."""
+        """Return the gradient with respect to θ · scale on the free weights, and zero on the rest."""
         return np.where(free, self.point.gradient / self.scale, 0.0)
 
     def lead(self, solve: Callable[[Floats, Flags], Asking[Floats]]) -> Asking[tuple[Floats, Floats]]:
-        """The gradient, and the direction that `solve` makes of it, on the weights that neither leads out of the box.
+        """Return the gradient and the direction `solve` gives, on the weights that neither moves out of the box.
 
-        The direction may lead a weight out of the box that the gradient leads into it: if only the direction were cut
-        off there, it might not lead up.
+        The direction may move a weight out of the box that the gradient moves inwards: clipping the direction alone
+        might give one that does not ascend.
         """
         free = self.free
         while True:
@@ -259,7 +259,7 @@ class Climb:
             free = free & ~out
 
     def move(self, direction: Floats) -> Floats:
-        """How far each weight would go, relative to its size or its unit, whichever is larger."""
+        """Return the change of each weight by a step, relative to its size or its unit, whichever is larger."""
         return self._relative(np.clip(self.theta + direction / self.scale, -self.bound, self.bound))
 
     def _relative(self, theta: Floats) -> Floats:
@@ -277,7 +277,7 @@ class Climb:
             ahead = np.clip(theta + step * direction / self.scale, -self.bound, self.bound)
             moved = ahead - theta
             promised = float(point.gradient @ moved)
-            if not promised > 0.0:  # the box cuts off too much: go until the first weight reaches it
+            if not promised > 0.0:  # the projection cuts off too much: stop where the first weight meets its bound
                 first = reach_of(direction, (self.bound - np.sign(direction) * theta) * self.scale) * (1.0 + 1e-9)
                 if step <= first:
                     return False
@@ -295,13 +295,13 @@ class Climb:
                 beyond = True
                 step *= 0.25
                 continue
-            # The top of the parabola given by the slope here and by the slope, or the value, at the trial point.
+            # The maximum of the parabola through the slope here and the slope, or the value, at the trial point.
             top = promised / max(promised - slope, 1e-300) if lost else 0.5 * promised / max(promised - rise, 1e-300)
             step *= min(max(top, 0.1), 0.5)
         return False
 
     def up(self, direction: Floats, gradient: Floats, *, near: bool) -> Asking[bool]:
-        """One step of L-BFGS or, if that fails and the optimum is not `near`, along the gradient."""
+        """Take a step of L-BFGS or, if that fails and the optimum is not `near`, along the gradient."""
         if self.secants.known:
             if (yield from self.along(direction)):
                 return True
@@ -311,8 +311,8 @@ class Climb:
         return (yield from self.along(gradient, 1.0 / max(1.0, float(np.abs(gradient).sum()))))
 
     def by_secants(self, gradient: Floats, free: Flags) -> Asking[Floats]:
-        """The step H⁻¹ g of L-BFGS, H from the steps so far."""
-        yield from ()  # asks nothing, where `newton` does
+        """Return the step H⁻¹ g of L-BFGS, H from the steps so far."""
+        yield from ()  # a generator without evaluations, for the interface of `newton`
         return self.secants.solve(gradient, free)
 
     def exact_newton(self, gradient: Floats, free: Flags) -> Asking[Floats]:
@@ -326,11 +326,11 @@ class Climb:
         return self._exact_step(self.hessian, gradient, free, size)
 
     def newton(self, gradient: Floats, free: Flags) -> Asking[Floats]:
-        """Newton's step H⁻¹ g; NaN if it fails.
+        """Return Newton's step H⁻¹ g; NaN if it fails.
 
-        H is exact where `bend` gives it, else H is applied by differences of gradients, within conjugate gradients.
-        A direction in which the function is flat, as far as H can tell, is left out, unless the function still rises
-        there: then the step is as long as the weights.
+        H is exact where `bend` gives it. Otherwise the step is found by conjugate gradients, with H applied by
+        differences of gradients. Directions without curvature are left out, unless the function still rises along
+        them: then the step is as long as the weights.
         """
         size = np.maximum(1.0, np.abs(self.theta) * self.scale)
         if self.bend is not None and self.hessian is None:
@@ -342,12 +342,12 @@ class Climb:
         way, left = lead, float(rest @ lead)
         first, steepest, weakest = left, 0.0, self.secants.weakest
         for _ in range(2 * int(free.sum()) + 2):
-            # Settled: even where the function bends least, what is left of the gradient moves no weight by more than
-            # tol. With few weights the step is always computed in full.
+            # Settled: even at the smallest curvature, the residual gradient moves no weight by more than tol. With few
+            # weights the step is always computed in full.
             settled = free.sum() > FEW and float(np.abs(rest).max()) <= self.tol * weakest
             if not left > (ENOUGH if settled else 1e-12) * first:
                 break
-            bent = yield from self._bend(way, size, free)
+            bent = yield from self._hessian_product(way, size, free)
             if bent is None:
                 return np.full_like(step, np.nan)
             curvature, square = float(way @ bent), float(way @ way)
@@ -364,7 +364,7 @@ class Climb:
         return step
 
     def _exact_step(self, hessian: Floats, gradient: Floats, free: Flags, size: Floats) -> Floats:
-        """Newton's step from the eigenvectors of −∇², in units of `scale`, on the free weights."""
+        """Return Newton's step from the eigenvectors of −∇², in units of `scale`, on the free weights."""
         step = np.zeros_like(gradient)
         scaled = hessian / np.outer(self.scale, self.scale)
         values, vectors = np.linalg.eigh(scaled[np.ix_(free, free)])
@@ -377,8 +377,8 @@ class Climb:
                 step[free] += np.copysign(reach, slope) * way
         return step
 
-    def _bend(self, way: Floats, size: Floats, free: Flags) -> Asking[Floats | None]:
-        """H v: how fast the gradient falls along a direction; None if the function is not finite close by."""
+    def _hessian_product(self, way: Floats, size: Floats, free: Flags) -> Asking[Floats | None]:
+        """Return H v by a finite difference of gradients along v; None if the function is not finite close by."""
         reach = reach_of(way, PROBE * np.maximum(1.0, PROBE * size))  # by more than the rounding of large weights
         for length in (reach, -reach):
             there = yield from self.at(self.theta + length * way / self.scale)
@@ -388,7 +388,7 @@ class Climb:
 
 
 def answered(function: Function, search: Asking[T]) -> T:
-    """What a search finds when a function answers it."""
+    """Run a search with a function, and return its result."""
     try:
         theta = next(search)
         while True:
@@ -399,7 +399,7 @@ def answered(function: Function, search: Asking[T]) -> T:
 
 
 def reach_of(way: Floats, most: Floats) -> float:
-    """How far to go along a direction until the first coordinate has moved by the most it may."""
+    """Return the step length along a direction at which the first coordinate reaches its limit `most`."""
     return float((most / np.maximum(np.abs(way), 1e-300)).min())
 
 

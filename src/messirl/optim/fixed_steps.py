@@ -12,7 +12,7 @@ from messirl.optim.box_search import ASKED, Asking, Callback, Climb, Function, R
 
 
 def paper(function: Function, theta: Floats, **options: Any) -> Result:
-    """Alg. 1, with the update of Eq. 7 corrected: where its fixed steps lead; options are those of `fixed_steps`."""
+    """Run Alg. 1 with the update of Eq. 7 corrected; options are those of `fixed_steps`."""
     return answered(function, fixed_steps(theta, **options))
 
 
@@ -26,9 +26,9 @@ def fixed_steps(
     unit: Floats | None = None,
     callback: Callback | None = None,
 ) -> Asking[Result]:
-    """Alg. 1, with the update of Eq. 7 corrected: θ ← θ + step · ∇J(θ), then θ ← θ · θ_max/‖θ‖∞ where ‖θ‖∞ > θ_max.
+    """Run Alg. 1, with the update of Eq. 7 corrected: θ ← θ + step · ∇J(θ), then θ ← θ · θ_max/‖θ‖∞ if ‖θ‖∞ > θ_max.
 
-    `tol` and `unit` only serve to say whether the weights would still move, judged by the curvature along the steps.
+    `tol` and `unit` only decide whether the weights have converged, judged by the curvature along the steps.
     """
     begin = rescaled(theta, bound)
     climb = Climb(begin, bound, tol, unit, None, callback, rising=False)
@@ -51,6 +51,6 @@ def fixed_steps(
 
 
 def rescaled(theta: Floats, bound: float) -> Floats:
-    """The projection of Alg. 1, step 4."""
+    """Return θ projected as in Alg. 1, step 4."""
     size = float(np.abs(theta).max(initial=0.0))
     return theta * (bound / size) if size > bound else theta

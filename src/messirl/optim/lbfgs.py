@@ -1,7 +1,7 @@
-"""The maximum over the box ‖θ‖∞ ≤ θ_max, by projected L-BFGS and, close to it, Newton steps.
+"""Maximisation over the box ‖θ‖∞ ≤ θ_max, by projected L-BFGS with Newton steps close to the optimum.
 
 Where the function is −∞ the step is shortened; the value never falls. The search ends when no weight would move by more
-than `tol`, or else says why it ended and which weights have not converged.
+than `tol`; otherwise its result gives the reason and the weights that have not converged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from messirl.optim.box_search import (
 
 
 def lbfgs(function: Function, theta: Floats, **options: Any) -> Result:
-    """The maximum over the box; options are those of `seek_maximum`."""
+    """Maximise a function over the box; options are those of `seek_maximum`."""
     return answered(function, seek_maximum(theta, **options))
 
 
@@ -52,42 +52,42 @@ def seek_maximum(
     bend: Bend | None = None,
     patience: tuple[float, float] = (np.inf, np.inf),
 ) -> Asking[Result]:
-    """The maximum over the box, by projected L-BFGS and, close to it, Newton steps.
+    """Maximise over the box, by projected L-BFGS with Newton steps close to the optimum.
 
-    tol : the maximum counts as found when no weight would move by more than `tol` · max(|θ_j|, 1/unit_j) to reach it
+    tol : the search has converged when every weight is within `tol` · max(|θ_j|, 1/unit_j) of its optimum
     unit : (d,) the spread of each feature; None: 1 for all
-    scale : (d,) the search is over θ · scale, in which the function should bend about equally in all directions;
+    scale : (d,) the search is over θ · scale, in which the curvature should be about equal in all directions;
         None: `unit`
-    certain : whether Newton's method confirms the maximum; if not, and the weights are many, the secants are trusted,
-        which suits many rough fits
-    curvature : (d, d) about how the function bends where the search begins, −∇², where that is known
-    bend : the same at any θ, exactly; asked where a step was not what `curvature` said it would be, and by Newton's
-        method
-    patience : the search is given up after more evaluations than the first of these had no finite value, or after more
-        than the second, if any of them had none
+    certain : whether Newton's method must confirm the maximum; if not, many weights are judged by the secants, which
+        suits many rough fits
+    curvature : (d, d) an approximation of −∇² at the start, if known
+    bend : −∇² at any θ, exactly; used by Newton's method, and where a step contradicts `curvature`
+    patience : limits (n, m) on evaluations: the search stops after more than n without a finite value, or after more
+        than m in total if any had none
     """
     begin = np.clip(theta, -bound, bound)
     said: dict[str, Any] = {"certain": certain, "curvature": curvature, "bend": bend}
     climb = Climb(begin, bound, tol, unit, scale, callback, rising=True, **said)
     yield from climb.begin(begin)
-    expected: list[float] = []  # the largest move at each step since the value hardly rises
+    expected: list[float] = []  # the largest expected move at each step, since the value began to hardly rise
     rounds = 0
     while True:
         reason = f"max_iter={max_iter} iterations were done"
-        # Few secants may all have gone one way, and Newton's method is cheap; a curvature that holds leaves no way out.
+        # A few secants may share one direction, and Newton's method is cheap here; a given curvature that holds covers
+        # all directions.
         certain = certain or (theta.size <= FEW and not climb.secants.told)
         gradient, direction = yield from climb.lead(climb.by_secants)
         move = climb.move(direction)
         if climb.stopped:
             return climb.result(move, ASKED)
         slope, noise = float(np.abs(gradient).sum()), NOISE * (1.0 + abs(climb.point.value))
-        if slope == 0.0 or (not climb.secants.known and slope <= noise):  # moves of a whole unit would change nothing
+        if slope == 0.0 or (not climb.secants.known and slope <= noise):  # even a step of one unit would change nothing
             return climb.result(np.zeros_like(move), SETTLED, converged=True)
         largest, gain = float(move.max()), float(gradient @ direction)
         known, near = climb.secants.known, largest <= max(NEAR, tol)
         expected = [*expected, largest] if known and gain <= 1e-3 * tol * (1.0 + abs(climb.point.value)) else []
         stale = len(expected) >= 2 * STALE and min(expected[-STALE:]) > 0.5 * min(expected[:-STALE])
-        # A long step sees a mean curvature, not the one where it ends, and a curvature too large foresees small moves.
+        # A long step measures a mean curvature, not the one at its end, and too large a curvature predicts small moves.
         local = certain or (climb.stride <= NEAR and climb.foreseen)
         if not (stale or (known and local and largest <= 0.5 * tol)):
             if climb.iteration >= max_iter:

@@ -1,4 +1,4 @@
-"""The maximum over the box ‖θ‖∞ ≤ θ_max by Newton's method with an exact Hessian and a line search."""
+"""Maximisation over the box ‖θ‖∞ ≤ θ_max by Newton's method with an exact Hessian and a line search."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def seek_by_newton(
     scale: Floats | None = None,
     trials: int = MAX_TRIALS,
 ) -> Asking[Result]:
-    """The maximum over the box by Newton steps alone, each shortened until the value rises.
+    """Maximise over the box by Newton steps only, each shortened until the value rises.
 
-    tol : the decrement gᵀH⁻¹g, twice the rise that the next step foresees, at which the search ends
-    trials : how often a step may be shortened, the whole step included; a search whose step fails ends
+    tol : the Newton decrement gᵀH⁻¹g, twice the predicted rise of the next step, at which the search ends
+    trials : maximum number of step lengths tried per step, the full step included; a failed step ends the search
     """
     climb = Climb(np.clip(theta, -bound, bound), bound, tol, unit, scale, None, rising=True, bend=bend)
     yield from climb.begin(climb.theta)

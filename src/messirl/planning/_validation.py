@@ -1,4 +1,4 @@
-"""What a caller hands in, checked: the model's name, a reward, a goal, a start, a policy."""
+"""Validation of what a caller passes in: the entropy model, a reward, a goal, a start distribution, a policy."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from messirl.data.mdp import MDP
 
 
 def check_entropy(entropy: str) -> None:
-    """The two models that there are."""
+    """Raise a ValueError unless the name is one of the two models."""
     if entropy not in ("causal", "noncausal"):
         raise ValueError(f"entropy={entropy!r}: choose 'causal' or 'noncausal'")
 
 
 def checked_reward(mdp: MDP, reward: npt.ArrayLike) -> Floats:
-    """The reward as floats of shape (S,) or (S, A), all finite."""
+    """Return the reward as floats of shape (S,) or (S, A), all finite."""
     array = _numbers(reward, "reward")
     if array.shape not in ((mdp.n_states,), (mdp.n_states, mdp.n_actions)):
         raise ValueError(
-            f"reward has shape {array.shape}: give ({mdp.n_states},), one per state, or "
+            f"reward has shape {array.shape}: it must be ({mdp.n_states},), one per state, or "
             f"({mdp.n_states}, {mdp.n_actions}), one per state and action"
         )
     if not np.isfinite(array).all():
         where = ", ".join(str(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"reward[{where}] is not finite: forbid actions with allowed=, not with infinite rewards")
+        raise ValueError(f"reward[{where}] is not finite: to forbid actions use allowed=, not infinite rewards")
     return array
 
 
 def check_goal(mdp: MDP, goal: int | None) -> None:
-    """A goal is a state, and goes with horizon=None."""
+    """Raise an error unless the goal is None, or a state of an MDP with horizon=None."""
     if goal is None:
         return
     if not is_whole(goal):
@@ -47,7 +47,7 @@ def check_goal(mdp: MDP, goal: int | None) -> None:
 
 
 def checked_policy(mdp: MDP, policy: npt.ArrayLike) -> Floats:
-    """A policy as floats of the right shape; whether its rows are probabilities is not looked at."""
+    """Return a policy as floats, of the right shape; its rows are not checked to be probabilities."""
     array = _numbers(policy, "policy")
     if array.shape != mdp.policy_shape:
         raise ValueError(
@@ -64,7 +64,7 @@ def _numbers(given: npt.ArrayLike, name: str) -> Floats:
 
 
 def check_allowed(mdp: MDP, policy: Floats, ends: Flags) -> None:
-    """Refuse a policy (…, S, A) that takes an action where it is not allowed; what it does in `ends` does not count."""
+    """Raise a ValueError if a policy (…, S, A) takes an action that is not allowed; states in `ends` do not count."""
     forbidden = (policy > 0) & ~mdp.allowed & ~ends[:, None]
     if forbidden.any():
         s, a = np.argwhere(forbidden)[0][-2:]
@@ -72,11 +72,11 @@ def check_allowed(mdp: MDP, policy: Floats, ends: Flags) -> None:
 
 
 def start_of(mdp: MDP, start: Any = None) -> Floats:
-    """The start distribution given, or the MDP's own."""
+    """Return the start distribution given, or the MDP's own."""
     if mdp.start is not None and (start is None or start is mdp.start):
         return mdp.start
     if start is None:
-        raise ValueError("this needs a start distribution and the MDP has none: use mdp.replace(start=...)")
+        raise ValueError("a start distribution is needed and the MDP has none: use mdp.replace(start=...)")
     array = np.asarray(start, dtype=np.float64)
     if array.shape != (mdp.n_states,) or not np.isfinite(array).all() or (array < 0).any() or not array.any():
         raise ValueError(f"start must be {mdp.n_states} weights, finite and not negative, and not all zero")

@@ -1,8 +1,8 @@
-"""Values, policies and visits of an MDP under a reward, whichever way its trajectories end.
+"""Values, policies and visits of an MDP under a reward, for finite, infinite and episodic horizons.
 
     horizon=H                      one policy per step: values (H, S), policy (H − 1, S, A)
-    horizon=None                   one policy: values (S,), policy (S, A); endless and discounted, or until an end
-    horizon=None, goal=g           the same, with g as the only end
+    horizon=None                   one policy: values (S,), policy (S, A); infinite discounted, or episodic
+    horizon=None, goal=g           the same, with g as the only terminal state
 
 `optimal_values` and `optimal_policy` are the hard-max versions: max in place of log Σ exp.
 """
@@ -22,33 +22,36 @@ from messirl.planning.solution import Visits
 
 
 def soft_values(mdp: MDP, reward: npt.ArrayLike, entropy: str = "causal", goal: int | None = None) -> Floats:
-    """Soft values V, or log Z with entropy="noncausal": (H, S), or (S,) without a horizon."""
+    """Return soft values V, or log Z with entropy="noncausal": (H, S), or (S,) without a horizon."""
     return model_for(mdp, entropy, goal=goal).solve(checked_reward(mdp, reward)).values
 
 
 def soft_policy(mdp: MDP, reward: npt.ArrayLike, entropy: str = "causal", goal: int | None = None) -> Floats:
-    """π(a|s) = exp(Q(s,a) − V(s)) (Eq. 3): (H − 1, S, A), or (S, A) without a horizon; zero rows where it has ended."""
+    """Return the soft policy π(a|s) = exp(Q(s,a) − V(s)) (Eq. 3): (H − 1, S, A), or (S, A) without a horizon.
+
+    Rows of states where trajectories end are zero.
+    """
     return model_for(mdp, entropy, goal=goal).solve(checked_reward(mdp, reward)).table
 
 
 def optimal_values(mdp: MDP, reward: npt.ArrayLike, goal: int | None = None) -> Floats:
-    """Hard-max values: (H, S), or (S,) without a horizon."""
+    """Return hard-max values: (H, S), or (S,) without a horizon."""
     return model_for(mdp, goal=goal).hard(checked_reward(mdp, reward)).values
 
 
 def optimal_policy(mdp: MDP, reward: npt.ArrayLike, goal: int | None = None) -> Floats:
-    """A policy that attains the optimal values: one action with probability 1 (the lowest of equals)."""
+    """Return a deterministic optimal policy, one-hot; ties go to the lowest action."""
     return model_for(mdp, goal=goal).hard(checked_reward(mdp, reward)).table
 
 
 def state_visitation(mdp: MDP, policy: npt.ArrayLike, goal: int | None = None, *, start: Any = None) -> Floats:
-    """ρ(s) = Σ_t γ^t P(s_t = s) of a policy, (S,): the forward pass (Eq. 8). `start` overrides the MDP's own."""
+    """Return ρ(s) = Σ_t γ^t P(s_t = s) of a policy, (S,), by the forward pass (Eq. 8); `start` overrides the MDP's."""
     return visits(mdp, policy, goal, start=start, steps=False).states
 
 
 def visits(
     mdp: MDP, policy: npt.ArrayLike, goal: int | None = None, *, start: Any = None, steps: bool = True
 ) -> Visits:
-    """Expected discounted visits of states and, if asked for, of (state, action) pairs; 0 where it cannot get to."""
+    """Return expected discounted visits of states and, if asked for, of (state, action) pairs; 0 if unreachable."""
     stored = layout_of(mdp).action_major(checked_policy(mdp, policy))
     return model_for(mdp, goal=goal).follow(stored, start_of(mdp, start), steps=steps)

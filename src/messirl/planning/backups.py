@@ -1,4 +1,4 @@
-"""The kernels over all states of a problem: at once, or part by part where it is large (parts.py)."""
+"""Sweeps of the kernels over all states of a problem, in parallel parts where it is large (parts.py)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTHING: Floats = np.empty(0)
 
 
 def soft_backup(layout: Layout, terms: Terms, discount: float, ahead: Floats, here: Floats, policy: Floats) -> None:
-    """here ← r + log Σ exp(r + γ P ahead), (S padded,), and the policy (A, S padded), unless it is empty."""
+    """Set here ← r + log Σ exp(r + γ P ahead), (S padded,), and the policy (A, S padded), unless it is empty."""
     given = (*layout.dynamics, terms.state, terms.action, discount, ahead, here, policy)
     in_parts(layout.parts, lambda _, lo, hi: soft_sweep(lo, hi, *given))
 
@@ -24,7 +24,7 @@ def soft_backup(layout: Layout, terms: Terms, discount: float, ahead: Floats, he
 def backward(
     layout: Layout, terms: Terms, discount: float, fixed: Ints, kept: Floats, values: Floats, policy: Floats
 ) -> None:
-    """values[:-1] (T, S padded) from the last, and policies (T, A, S padded), unless there are none.
+    """Run the backward pass: values[:-1] (T, S padded) from the last, and policies (T, A, S padded), unless empty.
 
     fixed : states that keep their values `kept` and have no policy
     """
@@ -49,23 +49,23 @@ def mean_backup(
     here: Floats,
     gaps: Floats,
 ) -> tuple[float, float]:
-    """here ← r + Σ π (r + γ P ahead), and the gaps (A, S padded); the largest gap and the largest value."""
+    """Set here ← r + Σ π (r + γ P ahead), and the gaps (A, S padded); return the largest gap and largest value."""
     given = (*layout.dynamics, *terms, discount, policy, ahead, here, gaps)
     largest, size = zip(*in_parts(layout.parts, lambda _, lo, hi: mean_sweep(lo, hi, *given)), strict=True)
     return max(largest), max(size)
 
 
 def merged(layout: Layout, policy: Floats, weights: Floats) -> None:
-    """weights ← P_π on the slots, of a policy (A, S padded)."""
+    """Set weights ← P_π on the slots, of a policy (A, S padded)."""
     in_parts(layout.parts, lambda _, lo, hi: merge(lo, hi, *layout.dynamics, policy, weights))
 
 
 class Walk:
-    """ρ_t = m_t + γ P_πᵀ ρ_{t−1}, from ρ_0 on, under one policy per step; `total` is Σ_t ρ_t, each (S padded,).
+    """Forward pass ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step; `total` is Σ_t ρ_t, each (S padded,).
 
     first : ρ_0
-    once : whether nothing enters later; ρ_t is then not discounted on its way but weighed by γ^t
-    steps : whether visits of actions are added up too, in `by_action` (A, S padded)
+    once : whether all mass enters at the first step; ρ_t is then not discounted but weighted by γ^t
+    steps : whether to add up visits of actions too, in `by_action` (A, S padded)
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Walk:
         self._then = np.zeros((len(layout.parts), int(np.diff(self._spans).max()))) if len(self._spans) > 1 else NONE
 
     def follow(self, policies: Floats, more: Any) -> None:
-        """Steps under policies (T, A, S padded); `more` (T, S), sparse or not, enters after each, unless once."""
+        """Take steps under policies (T, A, S padded); `more` (T, S), sparse or not, enters after each, unless once."""
         layout = self.layout
         if len(layout.parts) == 1:
             sources = NONE if self.once else layout.pad(more.toarray() if sp.issparse(more) else more)
@@ -94,7 +94,7 @@ class Walk:
         self.worst = float(np.max([self.worst, *faults]))
 
     def _enter(self, source: Any) -> None:
-        """Add what enters at this step, (S,), or sparse (1, S)."""
+        """Add the source of this step, (S,), or sparse (1, S)."""
         where: Any = slice(0, self.layout.n_states)
         if sp.issparse(source):
             where, source = source.indices, source.data

@@ -1,9 +1,9 @@
-"""Many rewards of one problem at once, in the lanes of lanes.py.
+"""Batched evaluation: many rewards of one problem at once, in the lanes of lanes.py.
 
-This is for problems without a horizon, with γ < 1 and features of states. A source of both signs, as choices have, is
-two of one sign each, as it is when a model is asked alone for the first time.
+It covers problems without a horizon, with γ < 1 and features of states. A source of both signs, as for choices, is
+split into two of one sign each, as in the first unbatched solve of a model.
 
-What a model found last, values and visits, is where its lane begins, as when it is asked alone.
+Each lane has a warm start at the last values and visits of its model, like an unbatched solve.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from messirl.planning.planner import Planner
 from messirl.planning.reachability import structure_of
 from messirl.planning.solution import Visits
 
-WIDTHS = (1, 2, 4, 8, L)  # how many lanes there may be; what each finds is the same, to the last bit
-MOST_STATES = 20_000  # beyond, vectors of all lanes leave the cache, and one problem at a time is as quick
+WIDTHS = (1, 2, 4, 8, L)  # the batch sizes; results do not depend on them, to the last bit
+MOST_STATES = 20_000  # for more states the vectors of a batch leave the cache, and unbatched solves are as quick
 
 
 def in_lanes(planner: Planner) -> bool:
-    """Whether what is asked of a planner can be found in a lane."""
+    """Return whether a planner can be evaluated in a batch."""
     mdp = planner.mdp
     return (
         type(planner.model) is StationaryModel
@@ -46,14 +46,14 @@ def in_lanes(planner: Planner) -> bool:
         and mdp.discount < 1.0
         and not mdp.state_action
         and mdp.n_states <= MOST_STATES
-        and not planner.asked[~planner.model.structure.alive].any()  # which is an error, and says so elsewhere
+        and not planner.asked[~planner.model.structure.alive].any()  # an error, which the unbatched solve reports
     )
 
 
 def expectations(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[tuple[float, Floats, Visits] | None]:
-    """Σ source V, expected counts and visits of each planner at its θ; None where a lane failed.
+    """Return Σ source V, expected counts and visits of each planner at its θ; None where a lane failed.
 
-    All planners are of one MDP, and `in_lanes`.
+    All planners must share one MDP and satisfy `in_lanes`.
     """
     found: list[Any] = [None] * len(planners)
     order = sorted(range(len(planners)), key=lambda k: _distance(planners[k], thetas[k]))
@@ -66,7 +66,7 @@ def expectations(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[
 
 
 def _distance(planner: Planner, theta: Floats) -> float:
-    """How far θ is from where the planner's lane last was: lanes that take about equally long go together."""
+    """Return the distance of θ from the planner's last θ: batches group lanes that need about equally many steps."""
     if planner.last is None:
         return np.inf
     with np.errstate(invalid="ignore"):
@@ -76,7 +76,7 @@ def _distance(planner: Planner, theta: Floats) -> float:
 def _one_batch(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[Any]:
     mdp, models = planners[0].mdp, [cast(StationaryModel, planner.model) for planner in planners]
     m = next(width for width in WIDTHS if width >= len(planners))
-    lanes = [*range(len(planners)), *[0] * (m - len(planners))]  # those without a problem of their own repeat the first
+    lanes = [*range(len(planners)), *[0] * (m - len(planners))]  # unused lanes repeat the first problem
     nothing = np.zeros(mdp.n_states)
     own = [planner.parts for planner in planners]
     begin = [
@@ -85,10 +85,10 @@ def _one_batch(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[An
     n = max(len(parts) for parts in own)
     parts = [[*own[k], Part(-1.0, 0.0, nothing)][:n] for k in lanes]
     guesses = [[*begin[k][1], nothing][:n] for k in lanes]
-    values, asked = _side_by_side([begin[k][0] for k in lanes]), _side_by_side([planners[k].asked for k in lanes])
-    sources = [_side_by_side([lane[i].source for lane in parts]) for i in range(n)]
-    visits = [_side_by_side([lane[i] for lane in guesses]) for i in range(n)]
-    solved = _solve(mdp, _side_by_side([thetas[k] for k in lanes]), sources, values, visits)
+    values, asked = _stacked([begin[k][0] for k in lanes]), _stacked([planners[k].asked for k in lanes])
+    sources = [_stacked([lane[i].source for lane in parts]) for i in range(n)]
+    visits = [_stacked([lane[i] for lane in guesses]) for i in range(n)]
+    solved = _solve(mdp, _stacked([thetas[k] for k in lanes]), sources, values, visits)
     masses = np.array([[lane[i].mass for lane in parts] for i in range(n)])
     net = masses[0] * visits[0] if n == 1 else masses[0] * visits[0] - masses[1] * visits[1]
     counts = np.zeros((mdp.n_features, m))
@@ -106,7 +106,7 @@ def _one_batch(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[An
 
 
 def _solve(mdp: MDP, theta: Floats, sources: Sequence[Floats], values: Floats, visits: Sequence[Floats]) -> Flags:
-    """Which lanes are solved, (L,); values (S, L), and the visits (S, L) from each source, are filled in."""
+    """Return which lanes were solved, (L,); fill in values (S, L) and the visits (S, L) from each source."""
     moves, base, kind, discount = _dynamics(mdp)
     reward, room = aligned(*values.shape), aligned(7, *values.shape)
     reward[:] = 0.0
@@ -118,7 +118,7 @@ def _solve(mdp: MDP, theta: Floats, sources: Sequence[Floats], values: Floats, v
     return np.asarray(solved)
 
 
-def _side_by_side(columns: Sequence[Floats]) -> Floats:
+def _stacked(columns: Sequence[Floats]) -> Floats:
     table = aligned(len(columns[0]), len(columns))
     for i, column in enumerate(columns):
         table[:, i] = column
@@ -126,7 +126,7 @@ def _side_by_side(columns: Sequence[Floats]) -> Floats:
 
 
 def _features(mdp: MDP) -> tuple[Any, ...]:
-    """The features as the rows of a sparse matrix."""
+    """Return the features as the rows of a sparse matrix."""
 
     def build() -> tuple[Any, ...]:
         rows = sp.csr_array(mdp.features)
@@ -136,7 +136,7 @@ def _features(mdp: MDP) -> tuple[Any, ...]:
 
 
 def _dynamics(mdp: MDP) -> tuple[Any, ...]:
-    """The moves, what every choice is worth besides its reward, what each state does, and the discount."""
+    """Return the transitions, the terms of every action besides its reward, the kinds of states, and the discount."""
 
     def build() -> tuple[Any, ...]:
         structure = structure_of(mdp)
@@ -148,7 +148,7 @@ def _dynamics(mdp: MDP) -> tuple[Any, ...]:
 
 
 def _moves(mdp: MDP) -> tuple[Any, ...]:
-    """Moves in one stage, or in two where that is less work (see lanes.py)."""
+    """Return the transitions in one stage, or in two where that is less work (see lanes.py)."""
     rows = sp.csr_array(mdp.transitions)
     place_of, landing = _distinct(rows)
     slots = _slots(rows, mdp.n_actions)
@@ -163,7 +163,7 @@ def _moves(mdp: MDP) -> tuple[Any, ...]:
 
 
 def _distinct(rows: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
-    """A matrix as the product of one that picks a row, where there is any, and of its distinct rows."""
+    """Factor a matrix into a selection of rows and its distinct non-empty rows."""
     first: dict[tuple[bytes, bytes], int] = {}
     kept, picked = [], []
     for row in range(rows.shape[0]):
@@ -182,7 +182,7 @@ def _distinct(rows: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
 
 
 def _slots(rows: sp.csr_array, n_actions: int) -> tuple[Ints, Any, Any]:
-    """The distinct columns of each state's rows, in compressed form, and which of them each entry is."""
+    """Return the distinct columns of each state's rows, in compressed form, and the index of each entry among them."""
     n = rows.shape[0] // n_actions
     state = np.repeat(np.arange(rows.shape[0]) // n_actions, np.diff(rows.indptr))
     distinct, slot = np.unique(state * rows.shape[1] + rows.indices, return_inverse=True)

@@ -1,13 +1,13 @@
-"""What a model says of choices that were made, and the source whose visits give its gradient.
+"""Log-likelihood of observed choices, and the signed source whose visits give its gradient.
 
 With n(s,a) the weighted number of choices, L = Σ n(s,a) log π(a|s), and log π = Q − V,
 
     L = Σ n(s,a) (r(s,a) + log π₀(a|s)) − Σ_s m(s) V(s),      m(s') = n(s') − γ Σ_{s,a} n(s,a) p(s'|s,a)
 
-(log π₀ where there is a base policy). The signed source m takes the place that the start has in the likelihood of
-counts: ∇ Σ m V are the expected counts from m. The trajectory's own successors are replaced by the expected ones.
-Where actions were not recorded, L = Σ n(s,s') log Σ_a π(a|s) p(s'|s,a), and n(s,a) shares n(s,s') out by how likely
-each action makes the move; it then depends on θ.
+(log π₀ where there is a prior policy). The signed source m takes the place of the start distribution in the likelihood
+of counts: ∇ Σ m V are the expected counts from m. The trajectory's own successors are replaced by the expected ones.
+Where actions were not recorded, L = Σ n(s,s') log Σ_a π(a|s) p(s'|s,a), and n(s,a) is n(s,s') times the posterior
+probability of each action; it then depends on θ.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from messirl.data.mdp import MDP
 from messirl.planning.goal_conditioned import GoalsSolution
 from messirl.planning.solution import Solution
 
-DENSE = 10**7  # numbers of a source per step; beyond, it is sparse
-ROUNDING = 1e-13  # of a source, relative to the largest number of choices: what cancels is zero
+DENSE = 10**7  # entries of a source per step above which it is stored sparse
+ROUNDING = 1e-13  # entries of a source below this, relative to the largest number of choices, are set to zero
 
 
 class Chosen:
-    """Choices, weighted: totals (K,) says how often each kind was made."""
+    """Weighted choices: totals (K,) is how often each kind was made."""
 
     def __init__(self, mdp: MDP, choices: Choices, totals: Floats) -> None:
-        weighed = totals > 0  # where what weighs nothing was chosen, there need be no finite value
+        weighed = totals > 0  # choices of weight zero may lie where there is no finite value
         if not weighed.all():
             choices, totals = choices.only(weighed), totals[weighed]
         self.mdp, self.choices, self.totals = mdp, choices, totals
-        self._later = 0 if mdp.horizon is None else 1  # steps on, the next state has other values
+        self._later = 0 if mdp.horizon is None else 1  # with a horizon the next state has the values of the next step
 
     @cached_property
     def _first(self) -> Ints:
-        """The number of the first candidate of every kind, (K,)."""
+        """The index of the first candidate of every kind, (K,)."""
         return np.flatnonzero(np.diff(self.choices.of, prepend=-1))
 
     @cached_property
     def _seen(self) -> tuple[Ints, sp.csr_array]:
-        """The places group·S + s whose values the candidates see, (U,), and by how much, (J, U): γ E V(s') − V(s)."""
+        """The places group·S + s whose values enter, (U,), and the matrix (J, U) that gives γ E V(s') − V(s)."""
         n, choices = self.mdp.n_states, self.choices
         moves, group = self.mdp.transitions[choices.row], choices.group[choices.of]
         of = np.repeat(np.arange(group.size), np.diff(moves.indptr))
@@ -56,9 +56,9 @@ class Chosen:
         return places, sp.csr_array(sp.coo_array((share, (row, column)), shape=(here.size, places.size)))
 
     def source(self, often: Floats) -> Any:
-        """m of candidates chosen so often, (J,): (S,), (H, S) with a horizon, (G, S) with goals; the last is sparse.
+        """Return m for candidates chosen `often` (J,): (S,), (H, S) with a horizon, or (G, S) with goals.
 
-        So is (H, S) where it is large.
+        The last is sparse, and so is a large (H, S).
         """
         n, (places, seen), goals = self.mdp.n_states, self._seen, self.choices.goals
         mass = -(seen.T @ often)
@@ -74,24 +74,24 @@ class Chosen:
         return out
 
     def collected(self, often: Floats) -> Floats:
-        """Σ n(s,a) f(s,a), (d,)."""
+        """Return Σ n(s,a) f(s,a), (d,)."""
         mdp = self.mdp
         rows = self.choices.row if mdp.state_action else self.choices.row // mdp.n_actions
         return mdp.counts(np.bincount(rows, often, mdp.feature_rows.shape[0]).astype(np.float64))
 
     def constant(self, often: Floats) -> float:
-        """The part of L that θ does not enter: Σ n(s,a) (log π₀(a|s) + log p(s'|s,a))."""
+        """Return the part of L that does not depend on θ: Σ n(s,a) (log π₀(a|s) + log p(s'|s,a))."""
         base = self.mdp.log_reference
         logs = self.choices.log_chance if base is None else self.choices.log_chance + base.ravel()[self.choices.row]
         return float(often @ logs)
 
     def shared_out(self, reward: Floats, solution: Solution | GoalsSolution) -> tuple[float, Floats]:
-        """L, and n (J,) of every candidate, shared out by how likely the solution at this reward makes it."""
+        """Return L, and n (J,) of every candidate: its posterior probability under the solution times the total."""
         logs, share = self.of_kinds(reward, solution)
         return float(self.totals @ logs), self.totals[self.choices.of] * share
 
     def of_kinds(self, reward: Floats, solution: Solution | GoalsSolution) -> tuple[Floats, Floats]:
-        """The log-probability of each kind, (K,), and of its candidates, how likely each was the one, (J,)."""
+        """Return the log-probability of each kind, (K,), and the posterior probability of each candidate, (J,)."""
         logs, of, first = self.log_policy(reward, solution) + self.choices.log_chance, self.choices.of, self._first
         top = np.maximum.reduceat(logs, first)
         share = np.exp(logs - top[of])
@@ -99,7 +99,7 @@ class Chosen:
         return top + np.log(sums), share / sums[of]
 
     def log_policy(self, reward: Floats, solution: Solution | GoalsSolution) -> Floats:
-        """log π = Q − V of every candidate, (J,)."""
+        """Return log π = Q − V of every candidate, (J,)."""
         mdp, row = self.mdp, self.choices.row
         logs = self._seen[1] @ self._values(solution)
         logs += reward.ravel()[row] if reward.ndim == 2 else reward[row // mdp.n_actions]
@@ -109,13 +109,13 @@ class Chosen:
 
     @property
     def needed(self) -> sp.csr_array:
-        """With goals, not zero at the places that are seen, (G, S)."""
+        """A mask (G, S), with goals: not zero at the places whose values are needed."""
         assert self.choices.goals is not None
         places, shape = self._seen[0], (self.choices.goals.size, self.mdp.n_states)
         return sp.csr_array(sp.coo_array((np.ones(places.size), np.divmod(places, shape[1])), shape=shape))
 
     def _values(self, solution: Solution | GoalsSolution) -> Floats:
-        """V at the places that are seen, (U,)."""
+        """Return V at the places whose values are needed, (U,)."""
         places, n = self._seen[0], self.mdp.n_states
         if isinstance(solution, Solution):
             return solution.at(places)

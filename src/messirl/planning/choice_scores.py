@@ -1,11 +1,11 @@
-"""The score of a choice: how its log-probability changes with θ, exactly.
+"""Scores of choices: the gradients of their log-probabilities with respect to θ, exactly.
 
 With F = ∇V, the expected counts of the soft policy from each state,
 
     ∇ log π(a|s) = A_f(s,a) = f(s,a) + γ Σ_s' p(s'|s,a) F(s') − F(s).
 
 Where actions were not recorded, ∇ log Σ_a π(a|s) p(s'|s,a) is the mean of A_f(s,a) over the actions that can make the
-move, by how likely each made it. A base policy does not depend on θ: it enters by π alone.
+transition, weighted by their posterior probabilities. A prior policy does not depend on θ: it enters through π only.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from messirl.planning.value_derivatives import differences, slopes
 
 
 def choice_scores(mdp: MDP, theta: Floats, choices: Choices, model: Model | GoalsModel, start: Floats) -> Floats:
-    """The score of every kind of choice, (K, d), under the soft causal policy at θ.
+    """Return the score of every kind of choice, (K, d), under the soft causal policy at θ.
 
     model : the causal model of the problem, or of the goals of the choices
-    start : (S,) weights of where trajectories begin; states that cannot be met need have no finite value
+    start : (S,) weights of initial states; unreachable states may have no finite value
 
-    Where one factorisation could serve all goals but does not reach some, and a system for each would take many times
-    as long, they are central differences of the exact log-probabilities.
+    Scores are central differences of the exact log-probabilities where one factorisation serves most goals but not
+    all, since a system per goal would take many times as long.
     """
     chosen, reward = Chosen(mdp, choices, np.ones(choices.group.size)), mdp.reward(theta)
     try:
@@ -57,10 +57,10 @@ def choice_scores(mdp: MDP, theta: Floats, choices: Choices, model: Model | Goal
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Everything that could have been chosen in the places (states, at a step or towards a goal) where choices were.
+    """Alternatives to the observed choices, in the places (states, at a step or towards a goal) where these were made.
 
     trip, at : (N,) the trajectory of every choice, and the place where it was made
-    place : (J,) that of every alternative, sorted
+    place : (J,) the place of every alternative, sorted
     score : (J, d) ∇ log of its probability
     probability : (J,)
     chosen : (K, d) the scores of the kinds of choices that were made
@@ -79,7 +79,7 @@ class Alternatives:
         return np.asarray(self.score.T @ (often[:, None] * self.score))
 
     def shares(self, labels: Ints, root: Floats) -> Iterator[Floats]:
-        """Yield that of the choices of every cluster in units of `root` (d, k), Zᵀ W_c Z (k, k).
+        """Yield the expected information of the choices of every cluster in units of `root` (d, k), Zᵀ W_c Z (k, k).
 
         labels : (n,) the cluster of every trajectory, numbered from 0
         """
@@ -123,9 +123,9 @@ def alternatives_of(
 
 
 def _ways_on(mdp: MDP, states: Ints, *, recorded: bool) -> tuple[Ints, Ints]:
-    """The allowed actions in these states or, where actions are not recorded, the states they lead to; both sorted.
+    """Return the allowed actions in these states or, where actions are not recorded, the next states; both sorted.
 
-    Returns the place of each among the states, and the action or the next state.
+    Two arrays: the index among `states`, and the action or the next state.
     """
     if recorded:
         of, after = np.nonzero(mdp.allowed[states])
@@ -139,7 +139,7 @@ def _ways_on(mdp: MDP, states: Ints, *, recorded: bool) -> tuple[Ints, Ints]:
 
 
 def _gaps(mdp: MDP, reward: Floats, chosen: Chosen, model: Model | GoalsModel, start: Floats) -> Floats:
-    """A_f of every candidate, (J, d)."""
+    """Return A_f of every candidate, (J, d)."""
     choices, features = chosen.choices, mdp.feature_rows
     gap, group = np.zeros((choices.row.size, mdp.n_features)), choices.group[choices.of]
     for number, here, ahead in _slopes(mdp, reward, chosen, model, start):
@@ -152,9 +152,9 @@ def _gaps(mdp: MDP, reward: Floats, chosen: Chosen, model: Model | GoalsModel, s
 
 
 def trajectory_scores(mdp: MDP, theta: Floats, trajectories: Trajectories, start: Floats) -> Floats:
-    """The score of every trajectory that was checked, ∇ log p(ζ|θ) = Σ_t ∇ log π(a_t|s_t), (n, d).
+    """Return the score of every checked trajectory, ∇ log p(ζ|θ) = Σ_t ∇ log π(a_t|s_t), (n, d).
 
-    start : (S,) weights of where trajectories begin; all states that these visit are added to it
+    start : (S,) weights of initial states; all states that these trajectories visit are added to it
     """
     choices, n = choices_of(mdp, trajectories), len(trajectories)
     if choices.trip.size == 0:
@@ -172,7 +172,7 @@ def trajectory_scores(mdp: MDP, theta: Floats, trajectories: Trajectories, start
 def _slopes(
     mdp: MDP, reward: Floats, chosen: Chosen, model: Model | GoalsModel, start: Floats
 ) -> Iterator[tuple[int, Floats, Floats]]:
-    """For each group of choices, step or goal: ∇V (S, d) where they were made, and where they led."""
+    """Yield, for each group of choices (step or goal), its number and ∇V (S, d) before and after the choice."""
     if not isinstance(model, GoalsModel):
         yield from slopes(mdp, where_met(mdp, reward, start).table)
         return

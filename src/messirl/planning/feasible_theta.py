@@ -1,12 +1,12 @@
-"""A θ at which the model has finite values, where zero is not one (γ = 1, no horizon).
+"""A feasible start: a θ at which the model has finite values, where it has none at zero (γ = 1, no horizon).
 
-If some potential φ makes every step cost at least the log of the number of choices,
+If under some potential φ every step costs at least the log of the number of choices,
 
     θᵀf(s,a) + Σ_s' p(s'|s,a) φ(s') − φ(s) ≤ −log |A(s)|      for every live (s, a),
 
-then φ solves T φ ≤ φ, so V ≤ φ: finite. The smallest θ with that property, each weight measured in units of its
-feature's spread, is a linear programme. First it is tried without a potential on the steps that lie on cycles (few
-variables), then with one.
+then T φ ≤ φ, so V ≤ φ is finite. The smallest such θ, each weight measured in units of its feature's spread, is the
+solution of a linear programme. The programme without a potential, on the steps that lie on cycles, has few variables
+and is tried first; then the one with a potential.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ MARGIN = 0.1  # beyond log |A|, to stay clear of the boundary
 
 
 def feasible_theta(mdp: MDP, bound: float, live: Flags) -> Floats | None:
-    """A θ in the box that keeps the values of all `live` actions (S, A) finite, if these programmes find one.
+    """Return a θ in the box with finite values of all `live` actions (S, A), or None if the programmes find none.
 
-    What was asked last is remembered for the MDP: fits with other penalties ask the same.
+    The last answer is cached with the MDP, since fits with other penalties ask for the same one.
     """
     kept: dict[tuple[float, bytes], Floats | None] = mdp.memo("feasible θ", dict)
     key = bound, live.tobytes()
@@ -64,13 +64,13 @@ def _found(mdp: MDP, bound: float, live: Flags) -> Floats | None:
     )
     both = sp.csr_array(sp.hstack([features, moves - out]))[inside]
     weights = _least(both, cost[inside], mdp.n_states, box)
-    if weights is None and np.isfinite(bound):  # the box is too small for that much: as much as it allows
+    if weights is None and np.isfinite(bound):  # the box is too small for the full margin: take what it allows
         weights = _most(both, cost[inside], box)
     return None if weights is None else np.clip(weights / unit, -bound, bound)
 
 
 def _least(left: sp.csr_array, right: Floats, n_free: int, box: Floats) -> Floats | None:
-    """w of least ‖w‖∞ with left [w, φ] ≤ right and |w_j| ≤ box_j."""
+    """Return w of least ‖w‖∞ with left [w, φ] ≤ right and |w_j| ≤ box_j."""
     d = box.size
     # Variables w, φ and m ≥ |w_j|.
     stack = sp.hstack([left, sp.csr_array((left.shape[0], 1))])
@@ -82,13 +82,13 @@ def _least(left: sp.csr_array, right: Floats, n_free: int, box: Floats) -> Float
 
 
 def _most(left: sp.csr_array, right: Floats, box: Floats) -> Floats | None:
-    """w in the box for which left [w, φ] ≤ m · right with the largest m."""
+    """Return the w in the box for which left [w, φ] ≤ m · right with the largest m."""
     x = _solved(sp.hstack([left, sp.csr_array(-right[:, None])]), np.zeros(len(right)), box, -1.0, 1.0)
     return x[: box.size] if x is not None and x[-1] > 0 else None
 
 
 def _solved(matrix: Any, limits: Floats, box: Floats, cost: float, most: float | None) -> Floats | None:
-    """[w, φ, m] with matrix [w, φ, m] ≤ limits, w in the box and 0 ≤ m ≤ most, for which cost · m is least."""
+    """Return [w, φ, m] with matrix [w, φ, m] ≤ limits, w in the box and 0 ≤ m ≤ most, for which cost · m is least."""
     n = matrix.shape[1]
     sides = [(-float(b), float(b)) if np.isfinite(b) else (None, None) for b in box]
     bounds = [*sides, *[(None, None)] * (n - box.size - 1), (0.0, most)]

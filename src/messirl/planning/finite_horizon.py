@@ -5,8 +5,9 @@
 
 A terminal state keeps V_t = r(s): it counts once, on entry.
 
-Where the policies of all steps would not fit (`MEMORY`), values are kept at every k-th step only, and what lies between
-is computed again on the way forward: k = √(H / (A + 1)) takes the least memory, about 2 √(H (A + 1)) numbers per state.
+Where the policies of all steps would not fit (`MEMORY`), checkpoints keep the values at every k-th step only, and the
+steps between are recomputed in the forward pass: k = √(H / (A + 1)) takes the least memory, about 2 √(H (A + 1))
+numbers per state.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from messirl.planning.solution import CANNOT_START, Expectation, Solution, Visit
 from messirl.planning.solve_counter import counted
 
 ROW_TOLERANCE = 1e-6
-MEMORY = 2**29  # bytes of policies that are kept; beyond, they are computed again where they are needed
+MEMORY = 2**29  # bytes of policies that are stored; larger ones are recomputed from checkpoints
 
 
 class FiniteModel:
@@ -41,7 +42,7 @@ class FiniteModel:
 
     @counted
     def solve(self, reward: Floats) -> Solution:
-        """Soft values and policies, from the last step to the first."""
+        """Return soft values and policies, by a backward pass."""
         if 8 * (self.horizon - 1) * self.mdp.n_actions * layout_of(self.mdp).padded > MEMORY:
             return CheckpointedSolution(self, reward)
         values, policy = self._tables(reward)
@@ -49,9 +50,9 @@ class FiniteModel:
         return self._with_dead_ends(values, policy)
 
     def backward(self, reward: Floats, first: int, values: Floats, policy: Floats) -> None:
-        """values[:-1] (T, S padded) and policies (T, A, S padded), if there are any, of the steps from `first` on.
+        """Fill in values[:-1] (T, S padded) and policies (T, A, S padded), unless empty, of the steps from `first` on.
 
-        Values of states that cannot avoid a dead end are some number or other.
+        Values of states that cannot avoid a dead end are arbitrary.
         """
         here = range(first, first + len(values) - 1)
         for steps, terms, fixed, kept in self._stages(reward, here, self.mdp.log_reference):
@@ -60,7 +61,7 @@ class FiniteModel:
 
     @counted
     def hard(self, reward: Floats) -> Solution:
-        """Hard-max values and one-hot policies."""
+        """Return hard-max values and one-hot policies."""
         mdp, layout = self.mdp, layout_of(self.mdp)
         values, policy = self._tables(reward)
         policy[:] = 0.0
@@ -74,30 +75,30 @@ class FiniteModel:
         return self._with_dead_ends(values, policy)
 
     def follow(self, policy: Floats, start: Floats, *, steps: bool) -> Visits:
-        """Expected visits of a stored policy that is given from outside."""
+        """Return expected visits of a stored policy that the caller gave."""
         if not usable_actions(self.mdp).all():
             check_allowed(self.mdp, layout_of(self.mdp).state_major(policy), self.mdp.terminal)
         return FiniteSolution(self.mdp, NONE, policy).visits(start, steps=steps)
 
     @property
     def live(self) -> Flags:
-        """The actions that the model may take at one step or another, (S, A)."""
+        """The actions that the model may take at some step, (S, A)."""
         every = np.arange(self.mdp.n_states)
         return self.usable(every, np.full(every.size, self.horizon - 2))  # the last choice has the least ahead
 
     def usable(self, states: Ints, step: Ints) -> Flags:
-        """Which actions the model may take in these states at these steps, (n, A)."""
+        """Return the mask of actions that the model may take in these states at these steps, (n, A)."""
         spans = lifespan(self.mdp)
         if spans is None:
             return self.mdp.allowed[states]
         return np.asarray(spans[1][states] >= (self.horizon - 2 - step)[:, None])
 
     def last_values(self, reward: Floats) -> Floats:
-        """V of the last step, (S padded,)."""
+        """Return V of the last step, (S padded,)."""
         return layout_of(self.mdp).pad(reward if reward.ndim == 1 else np.zeros(self.mdp.n_states))
 
     def _tables(self, reward: Floats) -> tuple[Floats, Floats]:
-        """Values (H, S padded), of which the last are known, and room for policies (H − 1, A, S padded)."""
+        """Return values (H, S padded), the last step filled in, and an empty array of policies (H − 1, A, S padded)."""
         layout = layout_of(self.mdp)
         self._foresee(self.mdp.n_actions + 1)
         values = aligned(self.horizon, layout.padded)
@@ -105,21 +106,21 @@ class FiniteModel:
         return values, aligned(self.horizon - 1, self.mdp.n_actions, layout.padded)
 
     def _foresee(self, tables: int) -> None:
-        """Refuse so many numbers per state and step if there is no room for them."""
+        """Raise a MemoryError if `tables` numbers per state and step do not fit."""
         foresee(
             f"values or policies of all {self.horizon} steps, {self.mdp.n_states} states and {self.mdp.n_actions} "
             "actions",
             8.0 * self.horizon * tables * layout_of(self.mdp).padded,
-            "about {share:.0%} of the horizon would fit; a fit keeps less (its policy_ is computed step by step), and "
-            "with no horizon and a discount below 1 there is one policy only",
+            "about {share:.0%} of the horizon would fit. A fit needs less, since its policy_ is computed step by step; "
+            "without a horizon and with a discount below 1 there is only one policy",
         )
 
     def _stages(
         self, reward: Floats, steps: range, base: Floats | None = None
     ) -> Iterator[tuple[range, Terms, Ints, Floats]]:
-        """These steps with their terms, fixed states and the values of these, the last first.
+        """Yield the steps, from last to first, with their terms, their fixed states and the values of these.
 
-        All steps at once or, where dead ends are to be avoided, one by one.
+        All steps at once or, where dead ends must be avoided, one by one.
         """
         mdp, layout, spans = self.mdp, layout_of(self.mdp), lifespan(self.mdp)
         if spans is None:
@@ -143,7 +144,7 @@ class FiniteModel:
         return FiniteSolution(self.mdp, values, policy)
 
     def lost(self, steps: Ints, states: Ints) -> Flags:
-        """Where a dead end cannot be avoided, and V is −inf, of states at steps."""
+        """Return the mask of states, at these steps, that cannot avoid a dead end, so that V is −inf."""
         spans = lifespan(self.mdp)
         if spans is None:
             return np.zeros(np.broadcast(steps, states).shape, dtype=bool)
@@ -154,28 +155,28 @@ class FiniteSolution(Solution):
     """Values (H, S) and stored policies (H − 1, A, S padded)."""
 
     def visits(self, source: Any, *, steps: bool = True) -> Visits:
-        """Expected visits from a source (S,) or (H, S), dense or sparse, under the MDP's own dynamics (Eq. 8)."""
+        """Return expected visits from a source (S,) or (H, S), dense or sparse, under the MDP's dynamics (Eq. 8)."""
         return self._walk(source, steps=steps)
 
     def expectation(self, start: Any, *, steps: bool = True) -> Expectation:
-        """Σ start · V and the visits from `start`, (S,) or (H, S), dense or sparse."""
+        """Return Σ start · V and the visits from `start`, (S,) or (H, S), dense or sparse."""
         if not sp.issparse(start):
             return super().expectation(start, steps=steps)
         places, mass = _entries(start)
         return Expectation(self._weighed(places, mass, self.at(places)), self.visits(start, steps=steps), self)
 
     def _weighed(self, places: Ints, mass: Floats, found: Floats) -> float:
-        """Σ mass · V over some places; V must be finite there."""
+        """Return Σ mass · V over some places; V must be finite there."""
         if not np.isfinite(found).all():
             raise ValueError(CANNOT_START.format(int(places[np.argmin(found)]) % self.mdp.n_states))
         return float(mass @ found)
 
     def _pieces(self) -> Iterator[tuple[int, Floats, Floats]]:
-        """Piece by piece: the first step, values of its steps and of the one after, and policies, as stored."""
+        """Yield, piece by piece: the first step, values of its steps and of the one after, and stored policies."""
         yield 0, self.values, self.policy
 
     def _walk(self, source: Any, *, steps: bool, seen: Callable[[int, Floats], None] | None = None) -> Visits:
-        """The forward pass; `seen` is told the first step of every piece and the values in it."""
+        """Run the forward pass; `seen` is called with the first step and the values of every piece."""
         mdp, layout, once = self.mdp, layout_of(self.mdp), source.ndim == 1
         begin = source if once else np.asarray(source[:1].toarray() if sp.issparse(source) else source[:1])[0]
         moving = mdp.memo("moving", lambda: layout.pad(np.asarray(mdp.allowed.any(axis=1))))
@@ -186,14 +187,14 @@ class FiniteSolution(Solution):
             walk.follow(policy, None if once else source[first + 1 : first + 1 + len(policy)])
         if not walk.worst <= ROW_TOLERANCE:
             raise ValueError(
-                "the policy is not one for this MDP: in every state that is reached its probabilities must be >= 0 and "
-                "sum to 1 (to 0 where an episode ends), and states that cannot avoid a dead end must not be reached"
+                "the policy is not one for this MDP: in every reached state its probabilities must be >= 0 and sum to "
+                "1 (to 0 where an episode ends). It must not reach states that cannot avoid a dead end"
             )
         return Visits(walk.total[: mdp.n_states], walk.by_action[:, : mdp.n_states].T if steps else None)
 
 
 class CheckpointedSolution(FiniteSolution):
-    """The same with values kept at every k-th step only: a piece of k steps at a time is computed again."""
+    """A solution with checkpoints: values are kept at every k-th step, and k steps at a time are recomputed."""
 
     def __init__(self, model: FiniteModel, reward: Floats) -> None:
         mdp, horizon, padded = model.mdp, model.horizon, layout_of(model.mdp).padded
@@ -204,12 +205,12 @@ class CheckpointedSolution(FiniteSolution):
         self._ahead[-1] = model.last_values(reward)
         self._values = aligned(self._length + 1, padded)
         self._policies = aligned(self._length, mdp.n_actions, padded)
-        self._held = -1  # which piece is in there
+        self._held = -1  # the piece that they hold
         for piece in reversed(range(1, len(self._firsts))):
             self._ahead[piece - 1] = self._computed(piece, self._policies[:0])[0]
 
     def _computed(self, piece: int, policies: Floats) -> Floats:
-        """The values of a piece, and its policies where there is room for them, (T, A, S padded)."""
+        """Compute the values of a piece, and its policies (T, A, S padded) unless that array is empty."""
         first = self._firsts[piece]
         values = self._values[: min(self._length, self._model.horizon - 1 - first) + 1]
         values[-1] = self._ahead[piece]
@@ -217,7 +218,7 @@ class CheckpointedSolution(FiniteSolution):
         return values
 
     def _piece(self, piece: int) -> tuple[Floats, Floats]:
-        """Values and policies of a piece, until another one is asked for."""
+        """Return values and policies of a piece, valid until the next call for another one."""
         size = min(self._length, self._model.horizon - 1 - self._firsts[piece])
         if piece != self._held:
             self._computed(piece, self._policies[:size])
@@ -229,7 +230,7 @@ class CheckpointedSolution(FiniteSolution):
             yield first, *self._piece(piece)
 
     def step(self, t: int) -> Floats:
-        """π_t (S, A)."""
+        """Return π_t (S, A)."""
         _, policies = self._piece(t // self._length)
         return np.ascontiguousarray(layout_of(self.mdp).state_major(policies[t % self._length]))
 
@@ -252,21 +253,21 @@ class CheckpointedSolution(FiniteSolution):
         return out
 
     def at(self, places: Ints) -> Floats:
-        """V at these places t·S + s."""
+        """Return V at these places t·S + s."""
         out = np.empty(places.size)
         for first, values, _ in self._pieces():
             self._pick(places, first, values, out)
         return out
 
     def expectation(self, start: Any, *, steps: bool = True) -> Expectation:
-        """Σ start · V and the visits from `start`, in one pass."""
+        """Return Σ start · V and the visits from `start`, in one pass."""
         places, mass = _entries(start)
         found = np.empty(places.size)
         visits = self._walk(start, steps=steps, seen=lambda first, values: self._pick(places, first, values, found))
         return Expectation(self._weighed(places, mass, found), visits, self)
 
     def _pick(self, places: Ints, first: int, values: Floats, out: Floats) -> None:
-        """Set those of V at the places that lie in this piece."""
+        """Set `out` at the places that lie in this piece."""
         step, state = np.divmod(places, self.mdp.n_states)
         inside = (step >= first) & (step < first + len(values))
         step, state = step[inside], state[inside]
@@ -274,7 +275,7 @@ class CheckpointedSolution(FiniteSolution):
 
 
 def _entries(start: Any) -> tuple[Ints, Floats]:
-    """The places t·S + s where a source (S,) or (H, S) is not zero, and what it is there."""
+    """Return the places t·S + s where a source (S,) or (H, S) is not zero, and its entries there."""
     if not sp.issparse(start):
         places = np.flatnonzero(start)
         return places, start.ravel()[places]

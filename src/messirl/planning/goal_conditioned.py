@@ -1,10 +1,10 @@
-"""Trips that each end in a goal of their own: one model serves all goals.
+"""Route choice: trajectories that each end in their own goal, and one model for all goals (recursive logit).
 
-Where moves are deterministic and γ = 1 (see paths.py for M), x_g = (I − M)⁻¹ e_g comes from one factorisation for all
-goals g. Rows other than g of (I − M) x_g vanish, so z_g = ζ_g x_g / x_g(g) whether or not the goal has moves of its
-own. The expected visits are D_g = y_g z_g with (I − M)ᵀ y_g = m_g / z_g − (n_g/ζ_g) M[g, :]ᵀ, because all of the
-source m_g, n_g in sum, ends in g once. Where the factors would fill in, blocks of goals are iterated instead
-(iterated.py), each without its own row of M. Goals for which doubles do not reach far enough, and all goals of other
+Where transitions are deterministic and γ = 1 (see paths.py for M), x_g = (I − M)⁻¹ e_g comes from one factorisation for
+all goals g. Rows other than g of (I − M) x_g vanish, so z_g = ζ_g x_g / x_g(g) whether or not the goal has transitions
+of its own. The expected visits are D_g = y_g z_g with (I − M)ᵀ y_g = m_g / z_g − (n_g/ζ_g) M[g, :]ᵀ, because all of the
+source m_g, n_g in sum, ends in g once. Where the factors would fill in, blocks of goals are solved by iteration
+(iterated.py), each without its own row of M. Goals whose z leaves the range of doubles, and all goals of other
 problems, are solved one by one.
 """
 
@@ -32,20 +32,18 @@ from messirl.planning.solution import Expectation, NoFiniteValue, Visits
 from messirl.planning.solve_counter import counted
 
 SMALLEST = 1e-250  # z below this at a start: solve the goal on its own
-KEPT = 1_000_000  # moves of goals that are solved on their own, whose places in the system are found once
-FEW = (
-    16  # goals up to which factors are found in a kept order: reordering more right-hand sides costs more than it saves
-)
+KEPT = 1_000_000  # transitions of separately solved goals whose models are cached
+FEW = 16  # goals up to which the elimination order is reused: for more, permuting right-hand sides costs more
 CHUNK = 16  # goals solved at once: more do not fit the processor's cache, and a solve then takes three times as long
-ITERATED = 32  # goals iterated at once
-HELD = 4_000_000  # numbers of a table of goals and states that threads may hold together
+ITERATED = 32  # goals per block solved by iteration
+HELD = 4_000_000  # entries of goal × state tables that all threads may hold in total
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Trips:
-    """Distinct goals, for each the states where its trips start with their weights (G, S); all states they can meet."""
+    """Distinct goals (G,), weights of the start states of their trajectories (G, S), and all reachable states (S,)."""
 
     goals: Ints
     starts: sp.csr_array
@@ -53,7 +51,7 @@ class Trips:
 
 
 def trips_of(mdp: MDP, first: Ints, goals: Ints, weights: Floats) -> Trips:
-    """Trips grouped by goal."""
+    """Group trajectories by goal."""
     distinct, column = np.unique(goals, return_inverse=True)
     shape = (distinct.size, mdp.n_states)
     starts = sp.csr_array(sp.coo_array((weights, (column, first)), shape=shape))
@@ -63,9 +61,9 @@ def trips_of(mdp: MDP, first: Ints, goals: Ints, weights: Floats) -> Trips:
 class GoalsModel:
     """Values and visits towards many goals.
 
-    goals : (G,) distinct; within : (S,) the states that trips can meet
+    goals : (G,) distinct; within : (S,) the states that trajectories can reach
     kind : the model of a single goal
-    starts : (G, S) not zero where trips to each goal begin; None: anywhere within
+    starts : (G, S) not zero where trajectories to each goal begin; None: anywhere within
     """
 
     def __init__(
@@ -73,20 +71,20 @@ class GoalsModel:
     ) -> None:
         self.mdp, self.goals, self.within, self.kind, self.starts = mdp, goals, within, kind, starts
         self.shared = kind is PathModel  # one system for all
-        self._alone: dict[int, StationaryModel] = {}
+        self._cached: dict[int, StationaryModel] = {}
         self._met: dict[int, Flags] = {}
 
     def towards(self, goal: int) -> StationaryModel:
-        """The model of one goal; kept where it begins with what it found the last time, else if there is room."""
-        found = self._alone.get(goal)
+        """Return the model of one goal; it is cached where it warm-starts, and otherwise while memory allows."""
+        found = self._cached.get(goal)
         if found is None:
             found = self.kind(self.mdp, goal, self._within(goal))
-            if not self.shared or len(self._alone) * self.mdp.transitions.nnz < KEPT:
-                self._alone[goal] = found
+            if not self.shared or len(self._cached) * self.mdp.transitions.nnz < KEPT:
+                self._cached[goal] = found
         return found
 
     def _within(self, goal: int) -> Flags:
-        """The states that trips to this goal can meet; with γ = 1, what lies beyond it need have no finite value."""
+        """Return the states that trajectories to this goal can reach; with γ = 1 those beyond it may have no value."""
         if self.starts is None or not self.mdp.must_end:
             return self.within
         if goal not in self._met:
@@ -105,7 +103,7 @@ class GoalsModel:
         return live
 
     def everywhere(self) -> sp.csr_array:
-        """Starts (G, S) spread, for each goal, evenly over the states from which its trips can still reach it."""
+        """Return starts (G, S), for each goal uniform over the reachable states that can still reach it."""
         assert self.starts is not None
         arcs, rows = self.meetings[0], []
         for number, goal in enumerate(self.goals.tolist()):
@@ -122,12 +120,12 @@ class GoalsModel:
 
     @cached_property
     def iterates(self) -> bool:
-        """Whether the shared system would fill in if factorised."""
+        """True if factors of the shared system would fill in, so that it is solved by iteration."""
         return self.shared and connections_fill_in(self.mdp, self.within)
 
     @cached_property
     def meetings(self) -> tuple[Arcs, Places]:
-        """The moves that trips can meet, and their places in the shared system; those met last are kept."""
+        """The transitions that trajectories can reach and their places in the shared system, cached."""
         kept: dict[bytes, tuple[Arcs, Places]] = self.mdp.memo("meetings", dict)
         key = self.within.tobytes()
         if key not in kept:
@@ -139,12 +137,12 @@ class GoalsModel:
 
     @counted
     def solve(self, reward: Floats) -> GoalsSolution:
-        """Factorise once, where one factorisation serves all goals."""
+        """Return the solution at one reward, by one factorisation where that serves all goals."""
         return GoalsSolution(self, reward)
 
 
 class GoalsSolution:
-    """What a model of many goals says at one reward: values goal by goal, and visits summed over them."""
+    """Solution of a model of many goals at one reward: values goal by goal, and visits summed over goals."""
 
     def __init__(self, model: GoalsModel, reward: Floats) -> None:
         self.model, self.reward = model, reward
@@ -154,7 +152,7 @@ class GoalsSolution:
             self.system = GoalSystem(model.mdp, reward, *model.meetings, iterate=model.iterates, few=few)
 
     def expectation(self, starts: Any, *, steps: bool = True) -> Expectation:
-        """Σ starts · V over goals and states, and the visits from `starts` summed over goals.
+        """Return Σ starts · V over goals and states, and the visits from `starts` summed over goals.
 
         starts : (G, S), one row per goal, sparse or not and signed or not
         """
@@ -179,9 +177,9 @@ class GoalsSolution:
     def _found(
         self, table: Any, asked: Callable[[GoalSystem, Ints, Floats, bool], T]
     ) -> Iterator[tuple[Ints, Floats, T | None]]:
-        """Goals, their rows of a table (G, S) and what the shared system answers, None without one.
+        """Yield goals, their rows of a table (G, S) and the result of the shared system, None without one.
 
-        Chunks that are iterated share the threads.
+        Chunks that are solved by iteration run on several threads.
         """
         chunks, system = self.chunks(table), self.system
         at_once = max(1, min(MOST, HELD // (ITERATED * self.model.mdp.n_states)))
@@ -197,7 +195,7 @@ class GoalsSolution:
             if system is not None:
                 if system.iterates:
                     found = on_threads(iterated, some)
-                    system.iterates = None not in found  # what is slow is not tried once more
+                    system.iterates = None not in found  # a slow iteration is not tried again
                 found = [
                     asked(system, *chunk, False) if part is None else part
                     for chunk, part in zip(some, found, strict=True)
@@ -205,7 +203,7 @@ class GoalsSolution:
             yield from ((*chunk, part) for chunk, part in zip(some, found, strict=True))
 
     def values(self, needed: Any) -> Iterator[tuple[int, Floats]]:
-        """Each goal and V (S,) towards it, right where `needed` (G, S) is not zero."""
+        """Yield each goal and V (S,) towards it, valid where `needed` (G, S) is not zero."""
         for goals, sources, found in self._found(needed, GoalSystem.values):
             z, solved = (sources, np.zeros(goals.size, dtype=bool)) if found is None else found
             for g, goal in enumerate(goals.tolist()):
@@ -216,7 +214,7 @@ class GoalsSolution:
                     yield goal, self.model.towards(goal).solve(self.reward).values
 
     def chunks(self, table: Any) -> Iterator[tuple[Ints, Floats]]:
-        """Some goals at a time, and their rows of a table (G, S)."""
+        """Yield chunks of goals and their rows of a table (G, S)."""
         rows, n = sp.csr_array(table), self.model.goals.size
         parts = -(-n // (ITERATED if self.model.iterates else CHUNK))
         edges = np.linspace(0, n, parts + 1).round().astype(int).tolist()
@@ -226,7 +224,7 @@ class GoalsSolution:
 
 @dataclass(frozen=True)
 class GoalFlows:
-    """What the shared system says of some goals: which of them it serves, (G,), and z, y and visits, (G, S) each."""
+    """Results of the shared system for some goals: which of them it solved, (G,), and z, y and visits, (G, S) each."""
 
     solved: Flags
     z: Floats
@@ -235,7 +233,7 @@ class GoalFlows:
 
 
 class GoalSystem:
-    """I − M over the moves that trips can meet, factorised once for all goals or, if asked to, iterated."""
+    """I − M over the transitions that trajectories can reach, factorised once for all goals or solved by iteration."""
 
     def __init__(
         self, mdp: MDP, reward: Floats, moves: Arcs, places: Places, *, iterate: bool = False, few: bool = False
@@ -249,12 +247,12 @@ class GoalSystem:
 
     @cached_property
     def lu(self) -> Any:
-        """The factors of I − M; None where doubles do not do."""
+        """The factors of I − M; None where it is singular or leaves the range of doubles."""
         if not self._finite:
             return None
         try:
             lu = self.places.factors(self.gain) if self.few else m_matrix_lu(self.places.system(self.gain))
-        except NoFiniteValue:  # singular with every goal's moves in place; without them it need not be
+        except NoFiniteValue:  # singular with the transitions of every goal; without them it need not be
             return None
         return lu if _is_m_matrix(lu) else None
 
@@ -265,22 +263,22 @@ class GoalSystem:
         return by_rows(matrix), by_rows(sp.csr_array(matrix.T))
 
     def _at(self, goals: Ints, states: Ints) -> tuple[Ints, Ints]:
-        """Which of the moves' `states`, left or entered, are goals, and which of `goals` each of them is."""
+        """Return which of the `states`, left or entered by transitions, are goals, and the index of each goal."""
         number = np.full(self.end.size, -1)
         number[goals] = np.arange(goals.size)
         which = np.flatnonzero(number[states] >= 0)
         return which, number[states[which]]
 
     def values(self, goals: Ints, needed: Any, iterate: bool = False) -> tuple[Floats, Flags]:
-        """z towards each goal, (G, S), and for which goals it is right where `needed` (G, S) is not zero.
+        """Return z towards each goal, (G, S), and for which goals it is valid where `needed` (G, S) is not zero.
 
-        iterate : by iteration, on whatever thread; raises Slow where that is slow
+        iterate : by iteration, on any thread; raises Slow where that does not converge soon
         """
         z, solved, _ = self._solved(goals, needed != 0, iterate=iterate)
         return z, solved
 
     def _solved(self, goals: Ints, needed: Flags, *, iterate: bool) -> tuple[Floats, Flags, Iterated | None]:
-        """The same, and the iteration that found them, if it was one."""
+        """Return `values` and the iteration that found them, or None after a factorisation."""
         at = np.arange(goals.size)
         if iterate:
             right = np.zeros((needed.shape[1], goals.size))
@@ -299,7 +297,7 @@ class GoalSystem:
             return z, reached & np.isfinite(z).all(axis=1) & (z.min(axis=1) >= 0.0), None
 
     def _flows(self, goals: Ints, z: Floats, rest: Floats, solved: Flags, found: Iterated | None) -> Floats:
-        """y (G, S) of the goals that are `solved`: visits over z, from trips that begin in `rest` (G, S)."""
+        """Return y (G, S), visits over z, of the goals that are `solved`, from the source `rest` (G, S)."""
         begins = rest != 0
         if found is not None:
             visited = found.visits(np.ascontiguousarray(np.where(solved[:, None], rest, 0.0).T)).T
@@ -310,7 +308,7 @@ class GoalSystem:
         return np.asarray(self.lu.solve(np.asfortranarray(np.where(solved[:, None], right, 0.0).T), trans="T").T)
 
     def flows(self, goals: Ints, sources: Floats, iterate: bool = False) -> GoalFlows:
-        """Values and flows towards each goal from its source (G, S), and which of them the shared system serves.
+        """Return values and flows towards each goal from its source (G, S), and which goals the shared system solved.
 
         iterate : as for `values`
         """
@@ -319,9 +317,9 @@ class GoalSystem:
         if not solved.any():
             return GoalFlows(solved, z, z, z)
         with np.errstate(all="ignore"):
-            least = np.where((sources >= 0.0).all(axis=1), 0.0, -np.inf)  # visits at least
+            least = np.where((sources >= 0.0).all(axis=1), 0.0, -np.inf)  # lower bound on visits
             rest = np.array(sources)
-            rest[at, goals] = 0.0  # trips that begin in their goal make no step
+            rest[at, goals] = 0.0  # trajectories that start in their goal make no step
             arrivals, mass = rest.sum(axis=1), np.abs(rest).sum(axis=1)
             y = self._flows(goals, z, rest, solved, found)
             y[at, goals] = 0.0
@@ -334,7 +332,7 @@ class GoalSystem:
         return GoalFlows(solved, z, y, np.maximum(visited, least[:, None]))
 
     def add(self, found: GoalFlows, sources: Floats, states: Floats, flows: Floats) -> float:
-        """Add the goals that the shared system serves to `states` and `flows`; returns Σ source · V."""
+        """Add the goals that the shared system solved to `states` and `flows`, and return their Σ source · V."""
         served, own = found.solved, sources[found.solved]
         y, z = (np.ascontiguousarray(table[served]) for table in (found.y, found.z))
         value = float(np.sum(np.where(own != 0, own * np.log(np.where(z > 0, z, 1.0)), 0.0)))
@@ -344,8 +342,8 @@ class GoalSystem:
 
 
 def _is_m_matrix(lu: Any) -> bool:
-    """Whether the spectral radius of M is below one, well clear of it: then no step of the solves cancels digits.
+    """Return whether the spectral radius of M is well below one, so that no step of the solves cancels digits.
 
-    If only the moves out of the goals themselves push it to one or above, each goal is still fine on its own.
+    If only the transitions out of the goals push it to one or above, each goal can still be solved on its own.
     """
     return bool(np.array_equal(lu.perm_r, lu.perm_c) and lu.U.diagonal().min() > 1e-6)

@@ -1,10 +1,9 @@
-"""How values towards many goals change and bend with θ, exactly, from the one factorisation that serves all goals.
+"""Gradient and Hessian of the values towards many goals, exactly, from the one factorisation that serves all goals.
 
-See goals.py for M and z. Except at the goal, (I − M) ∂z_g = (∂M) z_g and (I − M) z_g = 0. At the goal ∂z/z is what
-counts there: its features f(g), or nothing where features are those of moves. So with u = (I − M)⁻¹ b, where b is
-(∂M) z_g without its row g,
+See goals.py for M and z. Except at the goal, (I − M) ∂z_g = (∂M) z_g and (I − M) z_g = 0. At the goal ∂z/z is f(g), or
+zero with state-action features. So with u = (I − M)⁻¹ b, where b is (∂M) z_g without its row g,
 
-    F(s) = ∇V_g(s) = u(s)/z_g(s) − u(g)/z_g(g) + f(g),      A(e) = f(e) + F(s') − F(s) of the move e from s to s',
+    F(s) = ∇V_g(s) = u(s)/z_g(s) − u(g)/z_g(g) + f(g),      A(e) = f(e) + F(s') − F(s) of the transition e from s to s',
     ∇² Σ_s m(s) V_g(s) = Σ_e flow(e) A(e) A(e)ᵀ,
 
 with the expected flows from the source m (compare curvature.py).
@@ -24,26 +23,26 @@ from messirl.planning.kernels.graph import path_gains, path_spread
 
 
 class OutOfReach(Exception):
-    """Raised where some goal needs a system of its own."""
+    """Some goal needs a system of its own."""
 
 
 def goals_curvature(solution: GoalsSolution, source: Any) -> Floats:
-    """∇² Σ m V, (d, d), from a source (G, S)."""
+    """Return ∇² Σ m V, (d, d), from a source (G, S)."""
     system = _shared(solution)
     own, ending = _features(solution)
-    bend = np.zeros((own.shape[1], own.shape[1]))
+    hessian = np.zeros((own.shape[1], own.shape[1]))
     for goals, sources in solution.chunks(source):
         found = system.flows(goals, sources)
         _check(system, found.solved)
         for g, goal in enumerate(goals.tolist()):
             slope = _slope(system, own, ending, goal, found.z[g])
-            path_spread(*_moves(system), found.y[g], found.z[g], own, slope, bend)
-    _check(system, np.isfinite(bend))
-    return bend + np.tril(bend, -1).T
+            path_spread(*_moves(system), found.y[g], found.z[g], own, slope, hessian)
+    _check(system, np.isfinite(hessian))
+    return hessian + np.tril(hessian, -1).T
 
 
 def goals_slopes(solution: GoalsSolution, needed: Any) -> Iterator[Floats]:
-    """∇V (S, d) towards each goal, right where `needed` (G, S) is not zero."""
+    """Yield ∇V (S, d) towards each goal, valid where `needed` (G, S) is not zero."""
     system = _shared(solution)
     own, ending = _features(solution)
     for goals, sources in solution.chunks(needed):
@@ -65,7 +64,7 @@ def _check(system: GoalSystem, solved: Flags) -> None:
 
 
 def _features(solution: GoalsSolution) -> tuple[Floats, Floats | None]:
-    """Those of every move, (E, d), and of states where it is theirs that count, (S, d), else None."""
+    """Return the features of every transition, (E, d), and those of states, (S, d), or None with state-action ones."""
     mdp, moves = solution.model.mdp, solution.model.meetings[0]
     rows = mdp.feature_rows.toarray() if sp.issparse(mdp.feature_rows) else mdp.feature_rows
     if mdp.state_action:
@@ -74,7 +73,7 @@ def _features(solution: GoalsSolution) -> tuple[Floats, Floats | None]:
 
 
 def _slope(system: GoalSystem, own: Floats, ending: Floats | None, goal: int, z: Floats) -> Floats:
-    """F (S, d) towards one goal, zero where it cannot be reached."""
+    """Return F (S, d) towards one goal, zero in states that cannot reach it."""
     right = np.zeros((own.shape[1], z.size))
     path_gains(*_moves(system), z, own, right)
     right[:, goal] = 0.0

@@ -1,15 +1,15 @@
-"""Which directions of θ the model cannot tell apart.
+"""Identifiability: the directions of θ that change no policy.
 
-Adding v to θ changes nothing if every policy collects the same v-reward: if, under some fixed policy that may do
-anything (all live actions equally likely), no action is better than another,
+Adding v to θ changes nothing if every policy collects the same v-reward: if, under some fixed policy with full support
+(all live actions equally likely), no action is better than another,
 
     vᵀ A_f(s, a) = 0 for every reachable (s, a),     A_f(s,a) = f(s,a) + γ Σ p F(s') − F(s),   F = Σ_a π (f + γ P F),
 
-at every step where there is a horizon. A few of the rows A_f(s,a) decide which directions v are seen by any of them.
-They are found by probing: v is drawn at random among the directions that no row has seen yet, and one pass with the
-reward fᵀv finds every (s, a) that sees it, of which some are added. Where none is left, all of these directions are
-unidentified: had any of them been seen somewhere, a random mixture of all would have been. What is added is a row of
-the problem itself, so that a direction which is called identified is.
+at every step where there is a horizon. The unidentified directions are the null space of the rows A_f(s,a), and a few
+of the rows span them all. They are found by random probing: v is drawn from the current null space, one pass with the
+reward fᵀv finds every (s, a) with A_f(s,a)ᵀ v ≠ 0, and some of these rows are added. Where there is none, the whole
+null space is unidentified: almost surely a random v would not vanish on a row that some direction does not vanish on.
+Every row added is one of the problem itself, so a direction that is called identified is identified.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from messirl.data.mdp import MDP
 from messirl.planning.random_probes import Endless, Finite, Local, Probe
 from messirl.planning.reachability import structure_of
 
-RELATIVE = 1e-10  # share of the largest eigenvalue below which one is zero
-ROUNDING = 1e-9  # size of a gap, relative to the values that it is a difference of, below which lies rounding
-SMALL = 600  # states up to which the system of all states is solved at once
-FACTORED = 200_000  # states from which on, with γ = 1, factors would cost more than the fit
+RELATIVE = 1e-10  # share of the largest eigenvalue below which an eigenvalue counts as zero
+ROUNDING = 1e-9  # a gap below this, relative to the values that it is a difference of, is rounding
+SMALL = 600  # number of states up to which the system of all states is solved at once
+FACTORED = 200_000  # number of states above which, with γ = 1, factors would cost more than the fit
 MAX_GOALS = 16
 
 
 def unidentified(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausal: bool = False) -> Floats:
-    """A basis (k, d) of the directions of θ that no trajectory from these starts can tell."""
+    """Return a basis (k, d) of the directions of θ that no trajectory from these starts identifies."""
     unseen = _Unseen(feature_spread(mdp))
     for probe in _probes(mdp, start, goals, noncausal=noncausal):
         if probe is None:
@@ -45,7 +45,7 @@ def unidentified(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausa
 
 
 def _probes(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausal: bool) -> Iterator[Probe | None]:
-    """Ways to look at a problem, the cheap ones first; None where nothing can be said."""
+    """Yield the probes of a problem, the cheap ones first; None where probing would be too expensive."""
     if mdp.horizon is not None:
         yield Finite(mdp, start, noncausal=noncausal)
         return
@@ -63,18 +63,18 @@ def _probes(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausal: bo
 
 
 class _Unseen:
-    """The directions (k, d) that no row has seen yet.
+    """The current null space, as a basis (k, d).
 
     unit : (d,) the spread of each feature, in which its weight is measured
     """
 
     def __init__(self, unit: Floats) -> None:
         self.unit, self.basis = unit, np.diag(1.0 / unit)
-        self._size = np.zeros(unit.size)  # of the first rows, of each feature
+        self._size = np.zeros(unit.size)  # of each feature, in the first rows
         self._random: Any = np.random.default_rng(0)
 
     def narrow(self, probe: Probe) -> None:
-        """Leave out what the probe sees, until it sees nothing, or nothing new."""
+        """Remove the directions that the probe identifies, until it finds none, or no new ones."""
         left = len(self.basis) + 1
         while 0 < len(self.basis) < left:
             left = len(self.basis)
@@ -89,7 +89,7 @@ class _Unseen:
             self.basis = np.linalg.qr((missed * self.unit).T).Q.T / self.unit
 
     def _seen(self, probe: Probe, v: Floats) -> tuple[list[tuple[int, Ints]], float]:
-        """Steps and places (number a·S + s) at which v is seen first, a random choice, and from what size on."""
+        """Return a random choice of the first steps and places (a·S + s) where v makes a gap, and the least gap."""
         wanted, picks, last, least = probe.crowd * (len(self.basis) + 4), [], 0, 0.0
         for step, largest, values, gaps in probe.look(v):
             if last and step > last:
@@ -97,23 +97,23 @@ class _Unseen:
             least = max(ROUNDING * max(values, 1.0), np.sqrt(RELATIVE) * float(np.linalg.norm(v * self._size)))
             if largest <= least:
                 continue
-            last = last or 2 * step - 1  # what is seen at one step may differ from what is at the next
+            last = last or 2 * step - 1  # later steps may identify other directions
             places = np.flatnonzero(np.abs(gaps()) > least)
             some = self._random.integers(places.size, size=max(wanted // (last - last // 2), 4))
             picks.append((step, places[np.unique(some)] if places.size > some.size else places))
         return picks, least
 
     def named(self) -> Floats:
-        """The basis without what is only rounding."""
+        """Return the basis with entries that are only rounding set to zero."""
         in_units = self.basis * self.unit
         return np.where(np.abs(in_units) > 1e-6, self.basis, 0.0)
 
 
 def _null(rows: Floats, least: float) -> Floats:
-    """The directions (j, k) that none of the rows (m, k) sees; columns no larger than `least` are rounding.
+    """Return the null space (j, k) of the rows (m, k); columns no larger than `least` are rounding.
 
-    A column far smaller than the others is left out of the decision, but may be a multiple of theirs all the same: its
-    direction is tilted until the rows see none of that, which the next probe would take for something new.
+    A column far smaller than the others does not enter the decision, but may still be a multiple of theirs. Its
+    direction is made orthogonal to the rows; otherwise the next probe would find it again.
     """
     gram = rows.T @ rows
     size = np.sqrt(np.diag(gram))

@@ -1,9 +1,9 @@
-"""No horizon, causal entropy: one policy for all time, by Newton's method on the soft Bellman equation.
+"""Stationary causal policies, without a horizon, by Newton's method on the soft Bellman equation.
 
     F(V) = T V − V = 0,     (I − γ P_π) δ = F(V),     V ← V + δ
 
-which is soft policy iteration: δ takes V to the value of the policy π = exp(Q − V). The linear systems, and the
-transposed one of the expected visits, are those of the policy's chain (chain.py).
+which is soft policy iteration: V + δ is the value of the policy π = exp(Q − V). The linear systems, and the transposed
+one of the expected visits, are those of the policy's chain (chain.py).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ MAX_NEWTON = 200
 MAX_SWEEPS = 100_000
 LARGEST = 1e250
 TIED = 1e-10  # relative difference of two values below which both actions are best
-TRUSTED = 1e-5  # relative error of a value above which it is not believed (γ = 1)
+TRUSTED = 1e-5  # largest accepted relative error of the values (γ = 1)
 TOO_LONG = (
-    "under this reward a trajectory takes about {:.0e} steps to end (discount=1), too many to compute its value; "
-    "make rewards of steps more negative, or use a discount below 1 or a horizon"
+    "under this reward a trajectory takes about {:.0e} steps to end (discount=1), too many to compute its value. "
+    "Make the rewards of steps more negative, or use a discount below 1 or a horizon"
 )
-OVERFLOW = "the values are too large to be computed with: use smaller rewards"
+OVERFLOW = "the values are too large to compute: use smaller rewards"
 
 
 class Part(NamedTuple):
-    """What a source has of one sign: its mass, and how it is spread."""
+    """The part of a source that has one sign: its mass, and its distribution."""
 
     sign: float
     mass: float
@@ -47,7 +47,10 @@ class Part(NamedTuple):
 
 
 def parts_of(source: Floats) -> list[Part]:
-    """A source (S,) in two parts of one sign each, which sum to one; itself, of sign 0, where nothing is negative."""
+    """Split a source (S,) into its positive and negative parts, each normalised to sum to one.
+
+    A source that is nowhere negative is one part of sign 0, as it is.
+    """
     if (source >= 0.0).all():
         return [Part(0.0, 1.0, source)]
     parts = []
@@ -59,11 +62,11 @@ def parts_of(source: Floats) -> list[Part]:
 
 
 class StationaryModel:
-    """Values (S,) and a policy (S, A) of a problem without horizon, towards one goal or the terminal states.
+    """Stationary model towards one goal or the terminal states: values (S,) and a policy (S, A).
 
-    within : (S,) states to look at, closed under moves; the others are left out
+    within : (S,) states to restrict it to, closed under transitions
 
-    It remembers what it found last, values and visits, and begins with that when asked again.
+    Repeated solves have a warm start: the last values and visits.
     """
 
     def __init__(self, mdp: MDP, goal: int | None = None, within: Flags | None = None) -> None:
@@ -74,7 +77,7 @@ class StationaryModel:
 
     @cached_property
     def structure(self) -> Structure:
-        """What ends, what has a value, which actions may be taken; found when first needed."""
+        """Ends, states with a value and actions that may be taken; computed on first use."""
         return structure_of(self.mdp, self.goal, self.within)
 
     @property
@@ -83,17 +86,17 @@ class StationaryModel:
         return self.structure.live
 
     def everywhere(self) -> Floats:
-        """A start spread evenly over the states that have a value and do not end, (S,)."""
+        """Return the uniform start distribution over the states that have a value and do not end, (S,)."""
         inner = self.structure.alive & ~self.structure.ends
         return np.asarray(inner / max(int(inner.sum()), 1))
 
     def usable(self, states: Ints, step: Ints) -> Flags:
-        """Which actions the model may take in these states, at any step, (n, A)."""
+        """Return the mask of actions that the model may take in these states, at any step, (n, A)."""
         return self.live[states]
 
     @counted
     def solve(self, reward: Floats) -> Solution:
-        """Soft values and the policy."""
+        """Return soft values and the policy."""
         mdp, layout, structure = self.mdp, layout_of(self.mdp), self.structure
         terms, still, values = self._known(reward, mdp.log_reference)
         policy, ahead, chain = aligned(mdp.n_actions, layout.padded), aligned(layout.padded), Chain(mdp)
@@ -115,8 +118,8 @@ class StationaryModel:
                 break
             rises += residual > before
             before = residual
-            # Inexact Newton: solve each system only as well as the next step can use. Where the policy turns over
-            # again and again, that may lead back to where it came from; solved in full, each step leads closer.
+            # Inexact Newton: solve each system only as accurately as the next step can use. Where the residual rises
+            # repeatedly the iteration may cycle; with exact solves every step makes progress.
             wanted = residual * min(1e-2, residual / size) if rises < 2 else 0.0
             values += chain.solve(gap, tolerance=max(rounding / 2, wanted))
         else:
@@ -132,7 +135,7 @@ class StationaryModel:
 
     @counted
     def hard(self, reward: Floats) -> Solution:
-        """Hard-max values and the one-hot policy: policy iteration, or with γ = 1 sweeps from below."""
+        """Return hard-max values and the one-hot policy: policy iteration, or with γ = 1 sweeps from below."""
         mdp, layout = self.mdp, layout_of(self.mdp)
         terms, still, values = self._known(reward)
         ahead, choice, chain = np.empty(layout.padded), np.empty(layout.padded, dtype=np.int64), Chain(mdp)
@@ -151,7 +154,7 @@ class StationaryModel:
                     choice[: mdp.n_states] = self._ending(reward, values[: mdp.n_states], choice[: mdp.n_states])
                 policy = _one_hot(layout, choice, still)
                 chain.follow(policy)
-                if undiscounted and residual > 0.0:  # sweeps leave that much behind at every step on the way to the end
+                if undiscounted and residual > 0.0:  # errors of sweeps add up over the steps to the end
                     with contextlib.suppress(NoFiniteValue):
                         values += chain.solve(gap, tolerance=0.0)
                 return StationarySolution(self, values, policy, chain)
@@ -187,7 +190,7 @@ class StationaryModel:
         return better
 
     def _known(self, reward: Floats, base: Floats | None = None) -> tuple[Terms, Flags, Floats]:
-        """The reward's terms, the states whose value is known (those that only fill a block too), and these values."""
+        """Return the reward's terms, the states whose value is known (padding included), and these values."""
         layout, structure = layout_of(self.mdp), self.structure
         terms = terms_of(layout, reward, structure.live, base)
         still = layout.pad(structure.alive & ~structure.ends) == 0.0
@@ -198,7 +201,7 @@ class StationaryModel:
         return NoFiniteValue(NO_VALUE if self.mdp.discount == 1.0 else OVERFLOW)
 
     def follow(self, policy: Floats, start: Floats, *, steps: bool) -> Visits:
-        """Expected visits of a stored policy that is given from outside; zero where it cannot get to."""
+        """Return expected visits of a stored policy that the caller gave; zero in states that it cannot reach."""
         mdp, ends = self.mdp, ends_of(self.mdp, self.goal)
         rows = policy[:, : mdp.n_states]
         sums = rows.sum(axis=0)
@@ -212,19 +215,19 @@ class StationaryModel:
         chain = Chain(mdp).follow(policy)
         result = _with_steps(mdp, policy, chain.visits(start), steps=steps)
         if not np.isfinite(result.states).all():
-            raise ValueError("under this policy a trajectory need not end: with discount=1 it must reach an end")
+            raise ValueError("under this policy trajectories may never end: with discount=1 they must reach an end")
         idle = ~ends & ~moving
-        if idle.any():  # a state that has no value has no policy either; any other that is met must
+        if idle.any():  # states without a value have no policy; all other reached states must have one
             idle &= self.structure.alive & chain.reach(start)
         if idle.any():
             s = int(np.argmax(idle))
-            raise ValueError(f"state {s} is reached, but policy[{s}] is all zero")
+            raise ValueError(f"state {s} is reached, but policy[{s}] is all zero: its probabilities must sum to 1")
         return result
 
     def signed_visits(self, chain: Chain, source: Floats) -> Floats:
-        """ρ (S,) from a source of both signs (γ < 1).
+        """Return ρ (S,) from a source of both signs (γ < 1).
 
-        The first time in two parts of one sign each; from then on at once, measured in the size those parts had.
+        The first solve is for the positive and the negative part; later ones are joint, scaled by the size of these.
         """
         mass = float(np.abs(source).sum())
         if self._signed is not None and 0.1 * mass < self._signed[0] < 10.0 * mass:
@@ -238,37 +241,37 @@ class StationaryModel:
         return self._signed[1]
 
     def recalled(self, parts: Sequence[Part]) -> tuple[Floats, list[Floats]] | None:
-        """Values and the visits of each part (S,) last found, where they are from these sources; else None."""
+        """Return the last values and the visits of each part (S,), if they are from these sources; else None."""
         known = [self._visits_from(part.source, part.sign) for part in parts]
         same = [last for last in known if last is not None]
         return (self._values, same) if self._values is not None and len(same) == len(parts) else None
 
     def remember(self, values: Floats, parts: Sequence[Part], visits: Sequence[Floats]) -> None:
-        """Begin with these when asked again."""
+        """Store the warm start of the next solve."""
         self._values = values if self.structure.alive.all() else np.where(self.structure.alive, values, -np.inf)
         self._visits |= {part.sign: (part.source, found) for part, found in zip(parts, visits, strict=True)}
 
     def _visits_from(self, source: Floats, sign: float) -> Floats | None:
-        """The visits last found under this sign, where they are from this source."""
+        """Return the last visits stored under this sign, if they are from this source."""
         known, found = self._visits.get(sign, (None, None))
         return found if known is source or (known is not None and np.array_equal(known, source)) else None
 
     def visits(self, chain: Chain, source: Floats, sign: float = 0.0) -> Floats:
-        """ρ (S,) from a source that is nowhere negative, begun at those last found for it under this sign."""
+        """Return ρ (S,) from a source that is nowhere negative, with a warm start at the last visits of this sign."""
         found = chain.visits(source, self._visits_from(source, sign))
         self._visits[sign] = (source, found)
         return found
 
 
 class StationarySolution(Solution):
-    """Values (S,) and the stored policy (A, S padded)."""
+    """Solution of a stationary model: values (S,) and the stored policy (A, S padded)."""
 
     def __init__(self, model: StationaryModel, values: Floats, policy: Floats, chain: Chain) -> None:
         super().__init__(model.mdp, np.where(model.structure.alive, values[: model.mdp.n_states], -np.inf), policy)
         self.model, self.chain = model, chain
 
     def visits(self, source: Floats, *, steps: bool = True) -> Visits:
-        """Expected visits from a source (S,)."""
+        """Return expected visits from a source (S,)."""
         if self.mdp.discount == 1.0:
             states = self.chain.visits(source)
         elif (source >= 0.0).all():
@@ -283,7 +286,7 @@ def _with_steps(mdp: MDP, policy: Floats, states: Floats, *, steps: bool) -> Vis
 
 
 def _uniform_gain(chain: Chain, terms: Terms, live: Flags, ends: Floats, *, entropy: bool) -> Floats:
-    """What the policy with equally likely live actions gains before it ends, on top of `ends`: a value from below."""
+    """Return the value of the uniform policy over live actions, with `ends` at the end: a lower bound on the value."""
     policy = chain.layout.action_major(live / np.maximum(live.sum(axis=1, keepdims=True), 1))
     chain.follow(policy)
     taken = policy > 0

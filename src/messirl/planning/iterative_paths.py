@@ -1,16 +1,16 @@
-"""Paths by iteration, where a factorisation would fill in: graphs with long-range links.
+"""Iterative solver of the path systems, where a factorisation would fill in: graphs with long-range links.
 
 The systems of paths.py and goals.py are z = b + M z with M ≥ 0, one column each, where M lacks the row of the column's
-own goal. Sweeps from below find the size of z; the rest is solved in units of what they found, P = z⁻¹ M z, which is
-the chain of the policy, by BiCGSTAB, a block of columns at a time. Krylov methods find the slowest mode first, so that
-a spectral radius close to one costs little where the graph mixes well.
+own goal. Sweeps from below find the magnitude of z. BiCGSTAB then solves the system scaled by it, P = z⁻¹ M z, which is
+the chain of the policy, a block of columns at a time. Krylov methods find the slowest mode first, so that a spectral
+radius close to one costs little where the graph mixes well.
 
-Every answer has a certificate. A vector d ≥ 0 with (I − P) d ≥ ½ bounds the expected number of steps by 2 d, so that
+Every solution has a certificate. A vector d ≥ 0 with (I − P) d ≥ ½ bounds the expected number of steps by 2 d, so that
 
     |log z − log ẑ| ≤ 2 d · max_s |r(s)| / z(s) to first order,     Σ_s |ρ − ρ̂| ≤ 2 dᵀ |r|,
 
-where r is the residual of the values, or of the visits ρ = m + Pᵀ ρ. A vector w ≥ 0, w ≠ 0, with M w ≥ w shows
-instead that the spectral radius is at least one: nothing is finite. Where neither is found soon, `Slow` is raised.
+where r is the residual of the values, or of the visits ρ = m + Pᵀ ρ. A vector w ≥ 0, w ≠ 0, with M w ≥ w proves
+instead that the spectral radius is at least one, so no finite z exists. Where neither is found soon, `Slow` is raised.
 
 Reference: Berman, Plemmons: Nonnegative Matrices in the Mathematical Sciences, chapters 2 (spectral radius) and 6.
 """
@@ -26,33 +26,32 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from messirl._types import Flags, Floats, Ints
 from messirl.planning.kernels.multi_goal import onwards, solve_columns, sweep, times
 
-LEAST_WORK = 1e8  # of a factorisation, in products: below, it takes milliseconds
-ADVANTAGE = 10.0  # a factorisation's products are that much cheaper than those of sparse sweeps
-SWEEPS = 50  # of an iteration that goes well, besides those that it takes to get from one end to the other
-SETTLED = 0.3  # relative growth in a sweep below which a size is known well enough to measure in
-UNSETTLED = 16  # sweeps, a power of two, from which on it is asked whether anything is finite
+LEAST_WORK = 1e8  # multiplications below which a factorisation takes milliseconds
+ADVANTAGE = 10.0  # cost of a multiplication in a sparse sweep over that in a factorisation
+SWEEPS = 50  # sweeps of a fast iteration, besides those needed to cross the graph
+SETTLED = 0.3  # relative growth per sweep below which a magnitude serves as a scale
+UNSETTLED = 16  # sweeps, a power of two, after which divergence is tested
 MAX_SWEEPS = 200
 POWERS = 6
 MAX_KRYLOV = 150
 PASSES = 6
-FLUSHED = 1e-290  # values below are no longer told from zero; goals.py solves such goals in another way
-TARGET, TRUSTED = 1e-13, 1e-11  # what the bound on an error should be, and what it may be
-ROUNDING, ROUNDED = 2e-14, 1e-9  # a residual that is rounding, and the bound that many steps may make of it
+FLUSHED = 1e-290  # smaller values are set to zero; goals.py solves such goals in another way
+TARGET, TRUSTED = 1e-13, 1e-11  # the error bound aimed for, and the largest accepted
+ROUNDING, ROUNDED = 2e-14, 1e-9  # a residual that is rounding, and the error bound then accepted after many steps
 
 
-Rows = tuple[Ints, Any, Floats]  # a sparse matrix by rows: where each begins, columns, entries
+Rows = tuple[Ints, Any, Floats]  # a sparse matrix by rows (CSR): row pointer, columns, entries
 
 
 class Slow(Exception):
-    """The iteration did not get to an answer that it can vouch for."""
+    """The iteration found no solution with a certificate."""
 
 
 def fills_in(pattern: sp.csr_array) -> bool:
-    """Whether factors of a matrix with this pattern (n, n) would cost more than many sweeps over it.
+    """Return whether factors of a matrix with this pattern (n, n) would cost more than many sweeps over it.
 
-    The mean width w of its envelope, ordered by levels of a search through the graph, is about the size of the sets
-    that separate the graph in two. Eliminating such a set takes w³ products, a sweep one per entry, and there are about
-    n / w levels from one end to the other.
+    The mean width w of its envelope in reverse Cuthill-McKee order is about the size of a graph separator. Eliminating
+    a separator takes w³ multiplications, a sweep one per entry, and there are about n / w levels across the graph.
     """
     n = pattern.shape[0]
     if pattern.nnz == 0 or float(n) ** 3 < LEAST_WORK:
@@ -68,24 +67,24 @@ def fills_in(pattern: sp.csr_array) -> bool:
 
 
 class Iterated:
-    """z (n, k) with z = right + M z, each column without the row `held` of M, and what it takes to get visits.
+    """Solution z (n, k) of z = right + M z, each column without the row `held` of M, and the visits that follow.
 
     matrix, transposed : M (n, n), no entry negative, and Mᵀ, both `by_rows`
-    right, begin : (n, k) right-hand sides, and where to begin, at most z
-    held : (k,) the row that each column is without, or None
+    right, begin : (n, k) right-hand sides, and starting values that are at most z
+    held : (k,) the row that each column lacks, or None
     """
 
     def __init__(self, matrix: Rows, transposed: Rows, right: Floats, begin: Floats, held: Ints | None = None) -> None:
         self.matrix, self.transposed = matrix, transposed
         self.held = np.zeros(0, dtype=np.int64) if held is None else held
-        self.hopeless: Flags = np.zeros(right.shape[1], dtype=bool)  # (k,) no finite z, for certain
+        self.hopeless: Flags = np.zeros(right.shape[1], dtype=bool)  # (k,) provably without a finite z
         self.z = self._values(right, begin)
-        self._steps: Floats = np.zeros_like(right)  # d, twice which is more than the expected number of steps
+        self._steps: Floats = np.zeros_like(right)  # d; 2 d bounds the expected number of steps
         if not self.hopeless.all():
             self._certify(right)
 
     def visits(self, source: Floats) -> Floats:
-        """ρ (n, k) with ρ = source + Pᵀ ρ, the source signed or not."""
+        """Return ρ (n, k) with ρ = source + Pᵀ ρ, for a source of any sign."""
         size, mass = np.abs(source), np.abs(source)
         for _ in range(SWEEPS):
             mass = self._onwards(mass)
@@ -104,7 +103,7 @@ class Iterated:
             residual = source + self._onwards(found) - found
             bounds = 2.0 * (self._steps * np.abs(residual)).sum(axis=0)
             error = float(np.max(bounds / np.where(asked > 0, asked, 1.0), initial=0.0))
-            # From a single state the recurrence may break down at once; begun again from what is left, it goes on.
+            # From a single state the recurrence may break down at once; restarted from the residual, it goes on.
             stalled = stalled + 1 if error > 0.5 * before else 0
             if not error > TARGET or stalled == 2:
                 break
@@ -136,7 +135,7 @@ class Iterated:
             change = 1.0 + _solved(self.matrix, z, self._cleared(1.0 / unit), residual, enough=0.05 * TARGET)
             negative = (z * change).min(axis=0) < 0
             if negative.any():
-                # Past a spectral radius of one the solution turns over, and its size shows that nothing is finite.
+                # Above a spectral radius of one the solution turns negative, and its magnitude proves divergence.
                 self.hopeless |= negative & self._grows(np.maximum(-z * change, 0.0))
                 if (negative & ~self.hopeless).any():
                     raise Slow
@@ -144,7 +143,7 @@ class Iterated:
         return z
 
     def _certify(self, right: Floats) -> None:
-        """Bound the error of log z by its residual and the number of steps to come."""
+        """Bound the error of log z by its residual and the expected number of steps; raise Slow if that fails."""
         unit, there = np.where(self.z > 0, self.z, 1.0), (self.z > 0).astype(np.float64)
         self._cleared(there)[:, self.hopeless] = 0.0
 
@@ -160,22 +159,22 @@ class Iterated:
             raise Slow
 
     def _ahead(self, z: Floats) -> Floats:
-        """M z, each column without its row."""
+        """Return M z, each column without its row."""
         return self._cleared(times(*self.matrix, z))
 
     def _onwards(self, mass: Floats) -> Floats:
-        """Pᵀ mass."""
+        """Return Pᵀ mass."""
         return np.asarray(onwards(*self.transposed, self.held, self.z, mass))
 
     def _cleared(self, table: Floats) -> Floats:
-        """A table (n, k) with zero in the row that each column is without."""
+        """Set a table (n, k) to zero in the row that each column lacks, and return it."""
         table[self.held, np.arange(self.held.size)] = 0.0
         return table
 
     def _grows(self, w: Floats) -> Flags:
-        """Which columns have M w ≥ w ≠ 0, to rounding, (k,), for this w or after a few sweeps of it.
+        """Return the columns, (k,), where M w ≥ w ≠ 0 to rounding, for this w or after a few power iterations.
 
-        Nothing cancels here, so that it holds wherever w came from.
+        No digits cancel here, so the result holds for any w.
         """
         found = np.zeros(w.shape[1], dtype=bool)
         for _ in range(POWERS):
@@ -186,16 +185,16 @@ class Iterated:
 
 
 def by_rows(matrix: sp.csr_array) -> Rows:
-    """A sparse matrix as the loops take it; unsigned places need not be looked at for a minus."""
+    """Return a sparse matrix as the kernels take it; unsigned indices spare Numba the check for negative ones."""
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint32), matrix.data
 
 
 def _solved(
     rows: Rows, before: Floats, after: Floats, right: Floats, least: float = 1e-13, enough: Floats | float = 0.0
 ) -> Floats:
-    """x with x − after · (M (before · x)) = right, column by column, to `least` of the right-hand side or to `enough`.
+    """Return x with x − after · (M (before · x)) = right, each column to `least` of its right-hand side or to `enough`.
 
-    The caller judges.
+    Convergence is left to the caller to check.
     """
     wanted = np.maximum(least * np.abs(right).max(axis=0), enough)
     return np.asarray(solve_columns(*rows, before, after, right, wanted, MAX_KRYLOV))

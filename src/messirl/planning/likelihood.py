@@ -2,7 +2,7 @@
 
     with actions:  Σ_t log π_t(a_t|s_t)        without:  Σ_t log Σ_a π_t(a|s_t) p(s_{t+1}|s_t, a)
 
-Of a policy given as numbers, or of the soft policy of a reward: then log π = Q − V, finite however small π is.
+Either of a policy given as numbers, or of the soft policy of a reward: then log π = Q − V, finite however small π is.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from messirl.planning.solution import NoFiniteValue
 
 
 def log_likelihood(mdp: MDP, policy: npt.ArrayLike | Mapping[int, Floats], trajectories: Trajectories) -> Floats:
-    """log-probability of each trajectory, (n,); with goals, `policy` maps a goal to its policy."""
+    """Return the log-probability of each trajectory, (n,); with goals, `policy` maps a goal to its policy."""
     check_trajectories(mdp, trajectories)
     if isinstance(policy, Mapping) == (trajectories.goals is None):
         raise ValueError(
-            "this policy needs goals, and the trajectories have none"
+            "policy is a mapping from goals, but the trajectories have no goals: give an array"
             if trajectories.goals is None
-            else "the trajectories have goals: give a mapping from goal to policy"
+            else "the trajectories have goals: give policy as a mapping from goal to policy"
         )
     goals, out = trajectories.goals, np.empty(len(trajectories))
     every: list[Any] = [None] if goals is None else np.unique(goals).tolist()
@@ -48,11 +48,11 @@ def log_likelihood(mdp: MDP, policy: npt.ArrayLike | Mapping[int, Floats], traje
 def reward_log_likelihood(
     mdp: MDP, reward: Floats, trajectories: Trajectories, start: Floats, values: Floats | None = None
 ) -> Floats:
-    """log-probability of each trajectory under the soft (causal) policy of a reward, (n,).
+    """Return the log-probability of each trajectory under the soft (causal) policy of a reward, (n,).
 
-    start : weights of where trajectories begin; states that neither it nor these trajectories can meet need have no
-        finite value
-    values : those of the reward, where they are known already; not with goals
+    start : weights of initial states; states reachable neither from there nor by these trajectories may have no finite
+        value
+    values : the soft values of the reward, if known; not with goals
     """
     check_trajectories(mdp, trajectories)
     out = np.zeros(len(trajectories))
@@ -62,10 +62,10 @@ def reward_log_likelihood(
 
 
 def finite_log_likelihood(mdp: MDP, logs: Callable[[Trajectories], Floats], trajectories: Trajectories) -> Floats:
-    """`logs`, (n,), of the trajectories for which the model has a finite value; −∞ for the others.
+    """Return `logs`, (n,), of the trajectories for which the model has a finite value, and −∞ for the rest.
 
-    With discount 1 a model fitted in some parts of the state space need have no value in others. Trajectories are asked
-    about part by part and, where a part has no value, start by start.
+    With discount 1 a model fitted in some parts of the state space may have no value in others. Trajectories are
+    evaluated part by part and, where a part has no value, start by start.
     """
     try:
         return logs(trajectories)
@@ -81,7 +81,7 @@ def finite_log_likelihood(mdp: MDP, logs: Callable[[Trajectories], Floats], traj
 
 
 def parts_of_states(mdp: MDP) -> Ints:
-    """The number of the part that each state belongs to, (S,): no transition leads from one part to another."""
+    """Return the connected component of each state, (S,): no transition leads from one to another."""
 
     def build() -> Ints:
         matrix = chain_matrix(mdp, mdp.allowed.astype(np.float64))
@@ -93,12 +93,12 @@ def parts_of_states(mdp: MDP) -> Ints:
 def log_policies(
     mdp: MDP, reward: Floats, trajectories: Trajectories, start: Floats, values: Floats | None = None
 ) -> Iterator[tuple[Ints, Floats]]:
-    """Goal by goal: which trajectories have it, and log π towards it, right in the states they visit."""
+    """Yield, goal by goal, the trajectories that have it and log π towards it, valid in the states they visit."""
     goals = trajectories.goals
     if goals is None:
         known = where_met(mdp, reward, start).values if values is None else values
         visited = trajectories.states
-        if mdp.horizon is None and not np.isfinite(known[visited]).all():  # perhaps only left out, beyond the start
+        if mdp.horizon is None and not np.isfinite(known[visited]).all():  # perhaps only unreachable from the start
             known = where_met(mdp, reward, np.bincount(visited, minlength=mdp.n_states).astype(np.float64)).values
         yield np.arange(len(trajectories)), _log_policy(mdp, reward, known, None)
         return
@@ -108,7 +108,7 @@ def log_policies(
 
 
 def _log_policy(mdp: MDP, reward: Floats, values: Floats, goal: int | None) -> Floats:
-    """Q − V: (H − 1, S, A), or (S, A); −inf where an action is never taken."""
+    """Return Q − V: (H − 1, S, A), or (S, A); −inf where an action is never taken."""
     here, q = values[None] if mdp.horizon is None else values[:-1], action_values(mdp, reward, values)
     if mdp.log_reference is not None:
         q = q + mdp.log_reference
@@ -118,20 +118,20 @@ def _log_policy(mdp: MDP, reward: Floats, values: Floats, goal: int | None) -> F
 
 
 def action_values(mdp: MDP, reward: Floats, values: Floats) -> Floats:
-    """Q = r + γ Σ_s' p(s'|s,a) V(s') of values (H, S), or (S,) without a horizon: (H − 1, S, A), or (1, S, A)."""
+    """Return Q = r + γ Σ_s' p(s'|s,a) V(s') for V (H, S), or (S,) without a horizon: (H − 1, S, A), or (1, S, A)."""
     ahead = values[None] if mdp.horizon is None else values[1:]
     q = mdp.discount * (mdp.transitions @ ahead.T).T.reshape(-1, mdp.n_states, mdp.n_actions)
     return np.asarray(q + (reward[:, None] if reward.ndim == 1 else reward))
 
 
 def sum_of_steps(mdp: MDP, log_policy: Floats, trajectories: Trajectories) -> Floats:
-    """The log-probability of each trajectory, (n,), for log π (S, A), or (H − 1, S, A)."""
-    trip = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
-    return np.bincount(trip, step_logs(mdp, log_policy, trajectories), len(trajectories)).astype(np.float64)
+    """Return the log-probability of each trajectory, (n,), for log π (S, A), or (H − 1, S, A)."""
+    owner = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)
+    return np.bincount(owner, step_logs(mdp, log_policy, trajectories), len(trajectories)).astype(np.float64)
 
 
 def step_logs(mdp: MDP, log_policy: Floats, trajectories: Trajectories) -> Floats:
-    """The log-probability of every step of every trajectory, one after the other."""
+    """Return the log-probability of every step of every trajectory, concatenated."""
     left = np.flatnonzero(trajectories.leaves)
     states, entered = trajectories.states[left], trajectories.states[left + 1]
     where = mdp.at(trajectories.step[left], states)
@@ -142,5 +142,5 @@ def step_logs(mdp: MDP, log_policy: Floats, trajectories: Trajectories) -> Float
 
 
 def move_probability(mdp: MDP, rows: Floats, states: Ints, entered: Ints) -> Floats:
-    """Σ_a π(a|s) p(s'|s,a) of every step; rows (N, A) are the policies where the steps start."""
+    """Return Σ_a π(a|s) p(s'|s,a) of every step; rows (N, A) are the policies in the states where the steps start."""
     return np.asarray((rows * chances(mdp, states, entered)).sum(axis=1))

@@ -1,6 +1,6 @@
-"""What the kernels take: an MDP's dynamics in blocks of states and slots of successors (see kernels.py), and a reward.
+"""Data layout of the kernels: an MDP's dynamics in blocks of states and slots of successors (see kernels.py), rewards.
 
-A reward is split into the terms they add: r(s) after the sum over actions, r(s, a) inside it. A state reward counts
+A reward is split into the terms that they add: r(s) after the sum over actions, r(s, a) inside it. State rewards count
 every visited state, the last included: V_last = r. A state-action reward counts every step taken: V_last = 0.
 """
 
@@ -24,23 +24,23 @@ from messirl.planning.multithreading import Part, parts_of
 
 NONE: Floats = np.zeros((0, 0))
 STATES_AT_ONCE = 512 * B
-GATHER_COST = 2.0  # a gathered value costs about as much as two products
+GATHER_COST = 2.0  # cost of a gathered value, in multiplications
 
 
 def aligned(*shape: int) -> Floats:
-    """Room for numbers, from where a line of the cache begins: the kernels' vectors then lie within one each."""
+    """Return an empty array aligned to a cache line, so that no vector of the kernels crosses one."""
     return _within(np.empty(math.prod(shape) + LINE // 8), shape)
 
 
 def _within(room: Floats, shape: tuple[int, ...]) -> Floats:
-    """An array of this shape within a room that is a line larger."""
+    """Return the aligned array of this shape within a buffer that is one cache line larger."""
     skip = -room.__array_interface__["data"][0] % LINE // 8
     return room[skip : skip + math.prod(shape)].reshape(shape)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Arguments every kernel takes first, and what is needed to pad and unpad."""
+    """The arguments that every kernel takes first, and the sizes needed to pad and unpad."""
 
     shared: bool
     off: Ints
@@ -49,42 +49,42 @@ class Layout:
     prob: Floats
     n_actions: int
     n_states: int
-    padded: int  # states, with those that only fill the last block
+    padded: int  # number of states, padding of the last block included
     parts: tuple[Part, ...]
 
     @property
     def dynamics(self) -> tuple[Any, ...]:
-        """The arguments of a kernel that say where moves lead."""
+        """The arguments of a kernel that describe the transitions."""
         return self.shared, self.off, self.idx, self.own, self.prob, self.n_actions
 
     def pad(self, per_state: npt.NDArray[Any]) -> Floats:
-        """(…, S) with zeros for the states that are not there, (…, S padded)."""
+        """Return an array (…, S) padded with zeros, (…, S padded)."""
         out = aligned(*per_state.shape[:-1], self.padded)
         out[..., : self.n_states] = per_state
         out[..., self.n_states :] = 0.0
         return out
 
     def action_major(self, policy: Floats) -> Floats:
-        """A policy (…, S, A) as the kernels store it, (…, A, S padded); no copy if it came from them."""
+        """Return a policy (…, S, A) as the kernels store it, (…, A, S padded); no copy if it came from them."""
         stored, shape = policy.base, (*policy.shape[:-2], self.n_actions, self.padded)
         if isinstance(stored, np.ndarray) and stored.shape == (math.prod(shape) + LINE // 8,):
             stored = _within(stored, shape)
         if isinstance(stored, np.ndarray) and stored.shape == shape and stored.flags.c_contiguous:
             view = self.state_major(stored)
             same = view.__array_interface__ == policy.__array_interface__  # place, type, shape and strides
-            if same and np.isfinite(stored[..., self.n_states :]).all():  # what fills the last block may be anything
+            if same and np.isfinite(stored[..., self.n_states :]).all():  # the padding may hold anything
                 return stored
         out = np.zeros(shape)
         out[..., : self.n_states] = np.swapaxes(policy, -1, -2)
         return out
 
     def state_major(self, stored: Floats) -> Floats:
-        """The public view (…, S, A) of a stored policy."""
+        """Return the public view (…, S, A) of a stored policy."""
         return np.swapaxes(stored[..., : self.n_states], -1, -2)
 
 
 def layout_of(mdp: MDP) -> Layout:
-    """The MDP's layout, made once: the cheaper of the two for its dynamics."""
+    """Return the MDP's layout, built once: the cheaper of the two for its dynamics."""
     return mdp.memo("layout", lambda: _build(mdp.transitions, mdp.n_states, mdp.n_actions))
 
 
@@ -101,7 +101,7 @@ def _build(transitions: sp.csr_array, n_states: int, n_actions: int) -> Layout:
     slots = per_state if shared else per_row * n_actions
     off = np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
     lanes = np.minimum(np.arange(n_blocks * B, dtype=np.uint32).reshape(-1, B), n_states - 1)
-    idx = np.repeat(lanes, slots, axis=0)  # a slot that a state does not need leads to the state itself, with p = 0
+    idx = np.repeat(lanes, slots, axis=0)  # an unused slot leads to the state itself, with p = 0
     chances = Chances(off * n_actions if shared else off)
     for part in _parts(transitions, n_states, n_actions):
         block, lane = part.state // B, part.state % B
@@ -113,18 +113,18 @@ def _build(transitions: sp.csr_array, n_states: int, n_actions: int) -> Layout:
 
 
 class Chances:
-    """The probabilities of blocks, each kind of block once: `own` (blocks,) is the first of its rows in `prob`.
+    """The probabilities of blocks, equal blocks stored once: `own` (blocks,) is the first row of each in `prob`.
 
-    edges : (blocks + 1,) the rows that each block would have if none were alike
+    edges : (blocks + 1,) row pointer of the blocks if none were equal
     """
 
     def __init__(self, edges: Ints) -> None:
         self._edges, self._known, self._used = edges, dict[bytes, int](), 0
-        self._room = aligned(int(edges[-1]), B)  # of which only what is used is ever touched
+        self._room = aligned(int(edges[-1]), B)  # unused rows are never touched, so they take no memory
         self.own = np.empty(edges.size - 1, dtype=np.int64)
 
     def add(self, lo: int, hi: int, row: Ints, lane: Ints, chance: Floats) -> None:
-        """Blocks lo … hi−1, all of them at once, from their entries: row as in `edges`, and lane."""
+        """Add blocks lo … hi−1 from their entries: row as in `edges`, and lane."""
         first = int(self._edges[lo])
         table = np.zeros((int(self._edges[hi]) - first, B))
         table[row - first, lane] = chance
@@ -143,7 +143,7 @@ class Chances:
 
 @dataclass(frozen=True)
 class _Part:
-    """Entries of the states first … last−1: where each belongs, its place in its row and among all successors."""
+    """Entries of the states first … last−1: their indices, position in the row and slot among all successors."""
 
     first: int
     last: int
@@ -156,7 +156,7 @@ class _Part:
 
 
 def _parts(transitions: sp.csr_array, n_states: int, n_actions: int) -> Iterator[_Part]:
-    """All entries, some states at a time: large problems need little room beside their layout."""
+    """Yield all entries, some states at a time, so that large problems need little memory beside their layout."""
     at_once = max(STATES_AT_ONCE // B, 1) * B  # whole blocks
     for low in range(0, n_states, at_once):
         high = min(low + at_once, n_states)
@@ -182,14 +182,14 @@ class Terms:
 
 
 def usable_actions(mdp: MDP) -> Flags:
-    """Allowed actions, and all of those of terminal states, where none is taken anyway: often simply all."""
+    """Return allowed actions, and all actions of terminal states, where none is taken: often simply all."""
     return mdp.memo("usable", lambda: mdp.allowed | mdp.terminal[:, None])
 
 
 def terms_of(layout: Layout, reward: Floats, usable: Flags, base: Floats | None = None) -> Terms:
-    """The kernels' terms; actions that are not `usable` (S, A) get −inf.
+    """Return the kernels' terms; actions that are not `usable` (S, A) get −inf.
 
-    base : (S, A) the logarithm of the base policy, which every choice is worth besides its reward
+    base : (S, A) the logarithm of the prior policy, added to the reward of every choice
     """
     all_usable, of_states = bool(usable.all()), reward.ndim == 1
     state, end = (layout.pad(reward), reward) if of_states else (np.zeros(layout.padded), np.zeros(layout.n_states))

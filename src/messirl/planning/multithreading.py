@@ -1,8 +1,8 @@
-"""Large problems on several threads: each takes some of the blocks of states, or some of many goals (goals.py).
+"""Threads for large problems: each takes some of the blocks of states, or some of many goals (goals.py).
 
-Which parts there are follows from the problem alone, and what several of them add to one state is added in their order:
-no result depends on the number of threads, to the last bit. A problem of few states is one part: handing work to a
-thread and waiting for it takes longer than a sweep over some thousand states.
+The partition depends on the problem alone, and contributions of several parts to one state are added in their order: no
+result depends on the number of threads, to the last bit. A problem of few states is one part, since handing work to a
+thread takes longer than a sweep over some thousand states.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from messirl._types import Ints
 from messirl.parallel import alone
 from messirl.planning.kernels.bellman import B
 
-STATES = 2**13  # of a part, at least
-MOST = 8  # parts
+STATES = 2**13  # minimum number of states per part
+MOST = 8  # maximum number of parts
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -31,7 +31,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Part:
-    """Blocks lo … hi−1, and the states first … last−1 among which all their successors are."""
+    """Blocks lo … hi−1, and the states first … last−1 that contain all their successors."""
 
     lo: int
     hi: int
@@ -40,7 +40,7 @@ class Part:
 
 
 def parts_of(off: Ints, idx: Any) -> tuple[Part, ...]:
-    """The parts of a layout, all of about the same size."""
+    """Return the parts of a layout, all of about the same size."""
     blocks = off.size - 1
     edges = np.linspace(0, blocks, max(1, min(MOST, blocks * B // STATES)) + 1).astype(int)
     return tuple(_part(lo, hi, idx[off[lo] : off[hi]]) for lo, hi in pairwise(edges.tolist()))
@@ -51,12 +51,12 @@ def _part(lo: int, hi: int, met: Any) -> Part:
 
 
 def in_parts(parts: Sequence[Part], work: Callable[[int, int, int], T]) -> list[T]:
-    """What `work`, a kernel that lets other threads run, returns for each part: its number, lo and hi."""
+    """Return work(number, lo, hi) of each part; `work` is a kernel that releases the GIL."""
     return on_threads(lambda one: work(*one), [(k, part.lo, part.hi) for k, part in enumerate(parts)])
 
 
 def on_threads(work: Callable[[U], T], given: Sequence[U]) -> list[T]:
-    """What `work`, which lets other threads run most of the time, returns for each that is given, in their order."""
+    """Return `work` of each item, in order, on several threads; `work` must release the GIL most of the time."""
     n = 1 if len(given) == 1 or alone() else min(len(given), threads())
     return [work(one) for one in given] if n == 1 else list(_pool(n).map(work, given))
 
@@ -67,4 +67,4 @@ def _pool(n: int) -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of the threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork

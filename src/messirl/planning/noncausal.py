@@ -2,7 +2,7 @@
 
     log Z_{H−1}(s) = γ^{H−1} r(s),     log Z_t(s) = log Σ_a exp(γ^t r(s,a)) Σ_s' p(s'|s,a) Z_{t+1}(s')
 
-Under it not only the actions but the moves themselves are drawn by reward: the dynamics are *tilted* by Z. Expected
+Under it not only the actions but also the next states depend on the reward: the dynamics are *tilted* by Z. Expected
 counts under the tilted dynamics are the gradient of log Z; the paper's forward pass uses the true dynamics instead.
 """
 
@@ -22,7 +22,7 @@ from messirl.planning.solve_counter import counted
 
 
 class NoncausalModel(FiniteModel):
-    """log Z (H, S) and policies (H − 1, S, A).
+    """The noncausal model: log Z (H, S) and policies (H − 1, S, A).
 
     tilted : whether visits follow the model's own tilted dynamics (the gradient of log Z) or the true ones (the
         paper's forward pass)
@@ -30,15 +30,15 @@ class NoncausalModel(FiniteModel):
 
     def __init__(self, mdp: MDP, tilted: bool = True) -> None:
         if mdp.horizon is None:
-            raise ValueError("entropy='noncausal' needs a horizon: give the MDP one, or use entropy='causal'")
+            raise ValueError("entropy='noncausal' needs a horizon: set horizon= of the MDP, or use entropy='causal'")
         if mdp.reference is not None:
-            raise ValueError("entropy='noncausal' has no base policy: use entropy='causal', or leave reference out")
+            raise ValueError("entropy='noncausal' does not allow a prior policy: use entropy='causal', or no reference")
         super().__init__(mdp)
         self.tilted = tilted
 
     @counted
     def solve(self, reward: Floats) -> Solution:
-        """The backward pass over log Z (Eq. 3)."""
+        """Return log Z and the policies, by the backward pass (Eq. 3)."""
         mdp = self.mdp
         self._foresee(mdp.n_actions + 1)
         log_z = np.empty((self.horizon, mdp.n_states))
@@ -55,7 +55,7 @@ class NoncausalModel(FiniteModel):
 
 
 class TiltedSolution(Solution):
-    """log Z (H, S) and stored policies (H − 1, A, S padded), with visits under the tilted dynamics.
+    """Solution log Z (H, S) and stored policies (H − 1, A, S padded), with visits under the tilted dynamics.
 
     model : the dynamics and the reward, as the kernels of this model take them
     """
@@ -65,7 +65,7 @@ class TiltedSolution(Solution):
         self.model = model
 
     def visits(self, source: Floats, *, steps: bool = True) -> Visits:
-        """Expected visits from a source (S,) or (H, S); pairs of states and actions always too."""
+        """Return expected visits from a source (S,) or (H, S), always with those of (state, action) pairs."""
         mdp, begin = self.mdp, np.atleast_2d(source)
         states, pairs = np.zeros(mdp.n_states), np.zeros((mdp.n_states, mdp.n_actions))
         noncausal_forward(*self.model, begin, mdp.discount, self.values, self.policy, states, pairs)

@@ -1,15 +1,15 @@
-"""What kind of model a problem has, decided once, and what is asked of it.
+"""Dispatch to the model of a problem, and the planner that evaluates it at many rewards.
 
     noncausal            the paper's own, with a horizon: noncausal.py
     finite               causal, with a horizon, one policy per step: finite.py
-    stationary           causal, no horizon, one policy; endless and discounted, or until an end: stationary.py
-    paths                the same with γ = 1 and deterministic moves, a sparse linear system: paths.py
-    goals                trips, each with a goal of its own, whichever of the last two serves one goal: goals.py
+    stationary           causal, no horizon, one policy; infinite discounted, or episodic: stationary.py
+    paths                the same with γ = 1 and deterministic transitions, a sparse linear system: paths.py
+    goals                trajectories each with their own goal; one goal is solved by one of the last two: goals.py
 
-Each has `solve(reward)`, whose result keeps values and policy and gives `visits(source)` from any signed source.
+Each has `solve(reward)`, whose result has values and policy and gives `visits(source)` from any signed source.
 
-A `Planner` is made once for a problem and a set of starts (or of trips, each with its goal) and then asked at many
-rewards; where that helps its model begins from what it found last.
+A `Planner` is made once for a problem and a set of starts (or of trajectories, each with its goal) and then evaluated
+at many rewards, with a warm start at the last solution where that helps.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from messirl.planning.reachability import reachable
 from messirl.planning.recursive_logit import PathModel
 from messirl.planning.solution import Expectation, NoFiniteValue, Solution
 
-Model = FiniteModel | StationaryModel  # and what derives from them
+Model = FiniteModel | StationaryModel  # and their subclasses
 
 
 def model_for(
     mdp: MDP, entropy: str = "causal", *, goal: int | None = None, within: Flags | None = None, tilted: bool = True
 ) -> Model:
-    """The model of a problem, towards one goal or towards wherever the problem ends.
+    """Return the model of a problem, towards one goal or towards the terminal states.
 
-    within : (S,) the states to look at, closed under moves, where there is no horizon; None: all
+    within : (S,) without a horizon, the states to restrict it to, closed under transitions; None: all
     tilted : with entropy="noncausal", whether visits follow the model's own tilted dynamics or the true ones
     """
     check_entropy(entropy)
@@ -50,10 +50,10 @@ def model_for(
 
 
 def model_for_goals(mdp: MDP, entropy: str, goals: Ints, within: Flags, starts: Any = None) -> GoalsModel:
-    """The model of trips to these distinct goals, which can meet the states `within` and begin in `starts` (G, S)."""
+    """Return the model of trajectories to these distinct goals, within these states and from `starts` (G, S)."""
     check_entropy(entropy)
     if entropy == "noncausal":
-        raise ValueError("entropy='noncausal' has no goals: use entropy='causal'")
+        raise ValueError("entropy='noncausal' does not allow goals: use entropy='causal'")
     check_goal(mdp, int(goals[0]) if goals.size else None)
     return GoalsModel(mdp, goals, within, _without_horizon(mdp), starts)
 
@@ -63,11 +63,11 @@ def _without_horizon(mdp: MDP) -> type[StationaryModel]:
 
 
 class Planner:
-    """Σ_s start(s) V(s) and the expected visits under one problem's model, from fixed starts.
+    """Evaluation of Σ_s start(s) V(s) and the expected visits under one problem's model, from fixed starts.
 
-    start : (S,) weights of the states where trajectories begin, or trips; kept as (S,), all goals together
-    source : signed weights that it is asked for in place of the start: (S,), (H, S) with a horizon, (G, S) with trips
-    goals : (G,) of trips, else None
+    start : (S,) weights of initial states, or `Trips`; stored as (S,), summed over goals
+    source : signed weights in place of the start: (S,), (H, S) with a horizon, (G, S) with goals
+    goals : (G,) the distinct goals, or None
     tilted : with entropy="noncausal", whether visits follow the model's own tilted dynamics (the gradient of log Z)
         or the true ones (the paper's forward pass)
     """
@@ -79,14 +79,14 @@ class Planner:
         self.model: Model | GoalsModel
         self._starts: Any
         self.goals: Ints | None = None
-        self.last: Floats | None = None  # the θ at which it was last asked in a lane (together.py)
+        self.last: Floats | None = None  # the θ of its last batched evaluation (together.py)
         self._parts: tuple[Any, list[Part]] = (None, [])
         self._solved: dict[bytes, Any] = {}  # the last solution, by its reward; copies of a planner share it
         if isinstance(start, Trips):
             self.model = model_for_goals(mdp, entropy, start.goals, start.within, start.starts)
             self._starts, self.goals = start.starts, start.goals
             self.start = np.asarray(start.starts.sum(axis=0)).ravel()
-        else:  # with γ = 1 a state that cannot be met need have no finite value
+        else:  # with γ = 1 unreachable states may have no finite value
             within = reachable(mdp, start) if mdp.must_end else None
             self.model = model_for(mdp, entropy, within=within, tilted=tilted)
             self._starts = self.start = start
@@ -95,19 +95,19 @@ class Planner:
     def for_trips(
         cls, mdp: MDP, entropy: str, first: Ints, goals: Ints, weights: Floats, *, source: Any = None
     ) -> Planner:
-        """A planner for trips that each have a goal, weighted."""
+        """Return a planner for weighted trajectories that each have a goal."""
         return cls(mdp, entropy, trips_of(mdp, first, goals, weights), source=source)
 
     def __call__(self, reward: Floats, *, steps: bool = False) -> Expectation:
-        """The expectation from the source, or else from the start. Raises NoFiniteValue where there is none.
+        """Return the expectation from the source or, without one, from the start; NoFiniteValue if there is none.
 
-        steps : whether visits of (state, action) pairs are wanted also where the features do not need them
+        steps : whether to return visits of (state, action) pairs even where the features do not need them
         """
         found: Expectation = self.solve(reward).expectation(self.asked, steps=steps or self.mdp.state_action)
         return found
 
     def solve(self, reward: Floats) -> Any:
-        """The model's solution; with discount=1 the last one is kept, because a search asks for it more than once."""
+        """Return the model's solution; with discount=1 the last one is cached, since a search needs it repeatedly."""
         if not self.mdp.must_end:
             return self.model.solve(reward)
         key = reward.tobytes()
@@ -118,24 +118,24 @@ class Planner:
 
     @property
     def asked(self) -> Any:
-        """The source or, without one, the starts; with trips (G, S)."""
+        """The source or, without one, the starts; (G, S) with goals."""
         return self._starts if self.source is None else self.source
 
     @property
     def parts(self) -> list[Part]:
-        """What is asked, where that is (S,), in parts of one sign; the same ones as long as the same is asked."""
+        """The source (S,) split into parts of one sign; cached until the source changes."""
         if self._parts[0] is not self.asked:
             self._parts = (self.asked, parts_of(self.asked))
         return self._parts[1]
 
     def from_start(self, reward: Floats) -> Expectation:
-        """The expectation from the start, whatever the source."""
+        """Return the expectation from the start, whatever the source."""
         found: Expectation = self.solve(reward).expectation(self._starts, steps=self.mdp.state_action)
         return found
 
 
 def where_met(mdp: MDP, reward: Floats, start: Floats, goal: int | None = None, *, entropy: str = "causal") -> Solution:
-    """The solution at a reward; where some state has no finite value, of the states that `start` can reach."""
+    """Return the solution at a reward, restricted to the states reachable from `start` if others have no value."""
     try:
         return model_for(mdp, entropy, goal=goal).solve(reward)
     except NoFiniteValue:
@@ -145,9 +145,9 @@ def where_met(mdp: MDP, reward: Floats, start: Floats, goal: int | None = None, 
 def values_by_goal(
     mdp: MDP, reward: Floats, states: Ints, goals: Ints, *, entropy: str = "causal"
 ) -> Iterator[tuple[int, Floats]]:
-    """Each distinct goal and V (S,) towards it, right in the `states` that go with it; both (N,).
+    """Yield each distinct goal and V (S,) towards it, valid in the `states` paired with it; both (N,).
 
-    States that cannot be met from them need have no finite value.
+    States that cannot be reached from them may have no finite value.
     """
     trips = trips_of(mdp, states, goals, np.ones(states.size))
     model = model_for_goals(mdp, entropy, trips.goals, trips.within, trips.starts)
@@ -159,7 +159,7 @@ def values_by_goal(
 
 
 def start_values(mdp: MDP, reward: Floats, entropy: str, trajectories: Trajectories) -> Floats:
-    """V(s_0) (or log Z_0(s_0)) of every trajectory, each towards its own goal if it has one, (n,)."""
+    """Return V(s_0) (or log Z_0(s_0)) of every trajectory, each towards its own goal if it has one, (n,)."""
     first, goals = trajectories.first, trajectories.goals
     if goals is None:
         start = np.bincount(first, minlength=mdp.n_states).astype(np.float64)

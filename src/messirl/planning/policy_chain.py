@@ -1,7 +1,7 @@
-"""The chain P_π(s, s') = Σ_a π(a|s) p(s'|s,a) that a policy makes of an MDP, and what follows from it.
+"""The Markov chain P_π(s, s') = Σ_a π(a|s) p(s'|s,a) that a policy induces on an MDP.
 
-As a matrix; its linear systems, for values and for visits; and the Gram matrix of what its choices
-collect. `Chain` works on the kernels' own layout, the functions on policies (S, A).
+Its transition matrix, its linear systems for values and for visits, and the Gram matrix of what its choices collect.
+`Chain` works on the layout of the kernels, the functions on policies (S, A).
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ from messirl.planning.reachability import reach
 from messirl.planning.solution import NoFiniteValue
 
 MAX_KRYLOV = 2000
-MAX_SIGNED = 200  # of a guess that may serve no more
+MAX_SIGNED = 200  # iterations from a warm start that may no longer be close
 PASSES = 6
-MANY = 100_000  # states from which on factors take gigabytes
+MANY = 100_000  # number of states above which factors take gigabytes
 MAX_SWEEPS = 20_000
 UNSCALED: Floats = np.zeros(0)
-UNSURE = 1e-3  # rounding of a solution, relative to its right-hand side, from which on it is not believed
-LOSS = 1e-12  # of a row of a chain: less is rounding
+UNSURE = 1e-3  # a solution whose rounding error, relative to its right-hand side, is larger is rejected
+LOSS = 1e-12  # probability missing from a row of a chain below which it is rounding
 EPS = float(np.finfo(np.float64).eps)
 
 
 def choices(mdp: MDP, rows: Floats, states: Ints | None = None) -> sp.csr_array:
-    """π as a matrix (n, S·A): row i has the probabilities rows[i] of the actions in states[i]; None: all in turn."""
+    """Return π as a matrix (n, S·A): row i has the probabilities rows[i] of the actions in states[i].
+
+    states : None for all states in their order
+    """
     first = np.arange(len(rows)) if states is None else states
     columns = (first[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).ravel()
     pointer = np.arange(0, rows.size + 1, mdp.n_actions)
@@ -43,14 +46,14 @@ def choices(mdp: MDP, rows: Floats, states: Ints | None = None) -> sp.csr_array:
 
 
 def chain_matrix(mdp: MDP, policy: Floats) -> sp.csr_array:
-    """P_π (S, S) of a policy (S, A), or of any weights of the actions; states without any have empty rows."""
+    """Return P_π (S, S) of a policy (S, A), or of any action weights; states without any have empty rows."""
     matrix = sp.csr_array(choices(mdp, policy) @ mdp.transitions)
     matrix.eliminate_zeros()
     return matrix
 
 
 def factorised(chain: sp.csr_array, discount: float) -> Any:
-    """I − γ P with `solve(b, trans)`, for values and, transposed, for visits: sparse factors, unless they fill in."""
+    """Return I − γ P with `solve(b, trans)`, for values and, transposed, for visits: sparse LU unless it fills in."""
     return _WithoutFactors(chain, discount) if fills_in(chain) else _factors(chain, discount)
 
 
@@ -62,13 +65,16 @@ def _factors(chain: sp.csr_array, discount: float) -> Any:
 
 
 class _WithoutFactors:
-    """The same by iteration, all columns of b at once, and by factors where that does not get to rounding."""
+    """I − γ P solved by iteration, all columns of b at once, or by factors where that does not reach rounding."""
 
     def __init__(self, chain: sp.csr_array, discount: float) -> None:
         self.chain, self.discount = chain, discount
 
     def solve(self, b: Floats, trans: str = "N") -> Floats:
-        """x with (I − γ P) x = b, or with its transpose; b is (S,) or (S, k). NoFiniteValue where it is singular."""
+        """Return x with (I − γ P) x = b, or with its transpose; b is (S,) or (S, k).
+
+        Raises NoFiniteValue where the system is singular.
+        """
         right = np.ascontiguousarray(b.reshape(len(b), -1), dtype=np.float64)
         x = self._found(right, sp.csr_array(self.chain.T) if trans == "T" else self.chain) if self._regular else None
         return np.asarray(self._factors.solve(np.asarray(b), trans) if x is None else x.reshape(b.shape))
@@ -80,7 +86,7 @@ class _WithoutFactors:
             worst = np.abs(residual).max(axis=0)
             least = 64.0 * EPS * np.abs(x).max(axis=0)
             if (worst <= least).all():
-                sure = least <= UNSURE * np.abs(right).max(axis=0)  # what is that large may be all rounding
+                sure = least <= UNSURE * np.abs(right).max(axis=0)  # a larger solution may consist of rounding alone
                 return x if sure.all() else None
             if not ((worst <= least) | (worst < 0.5 * before)).all():
                 return None
@@ -91,7 +97,7 @@ class _WithoutFactors:
 
     @cached_property
     def _regular(self) -> bool:
-        """Whether mass is lost on the way, sooner or later, wherever it begins: else the system is singular."""
+        """True where mass leaves the chain eventually from every state; otherwise the system is singular."""
         if self.discount < 1.0:
             return True
         source = np.repeat(np.arange(self.chain.shape[0]), np.diff(self.chain.indptr))
@@ -104,23 +110,23 @@ class _WithoutFactors:
 
 
 def feature_table(mdp: MDP) -> Floats:
-    """Features as a dense (S, A, d), or (S, 1, d) where they are those of states."""
+    """Return the features as a dense (S, A, d), or (S, 1, d) for features of states."""
     dense = mdp.features.toarray() if sp.issparse(mdp.features) else mdp.features
     return np.asarray(dense.reshape(mdp.n_states, -1, mdp.n_features))
 
 
 def collected(features: Floats, policy: Floats) -> Floats:
-    """Σ_a π(a|s) f(s,a), (S, d), of a `feature_table`."""
+    """Return Σ_a π(a|s) f(s,a), (S, d), of a `feature_table`."""
     if features.shape[1] == 1:
         return np.asarray(policy.sum(axis=1, keepdims=True) * features[:, 0])
     return np.asarray(np.einsum("sa,sad->sd", policy, features))
 
 
 def gram(mdp: MDP, features: Floats, ahead: Floats, here: Floats, weights: Floats) -> Floats:
-    """Σ_{s,a} w(s,a) A_f A_fᵀ, (d, d), with A_f(s,a) = f(s,a) + γ Σ_s' p(s'|s,a) F'(s') − F(s).
+    """Return Σ_{s,a} w(s,a) A_f A_fᵀ, (d, d), with A_f(s,a) = f(s,a) + γ Σ_s' p(s'|s,a) F'(s') − F(s).
 
-    features is a `feature_table`; ahead F' and here F are (S, d), weights (S, A). Summed action by action: nothing
-    larger than (S, d) is held.
+    features is a `feature_table`; ahead F' and here F are (S, d), weights (S, A). The sum goes action by action, so
+    nothing larger than (S, d) is stored.
     """
     moves = mdp.memo(
         "moves of each action", lambda: [mdp.transitions[a :: mdp.n_actions] for a in range(mdp.n_actions)]
@@ -133,14 +139,14 @@ def gram(mdp: MDP, features: Floats, ahead: Floats, here: Floats, weights: Float
 
 
 class Chain:
-    """P_π of a stored policy on the kernels' slots, with the systems in I − γ P_π that values and visits solve."""
+    """P_π of a stored policy on the kernels' slots, with the linear systems of values and visits."""
 
     def __init__(self, mdp: MDP) -> None:
         self.mdp, self.layout = mdp, layout_of(mdp)
         self._weights = np.empty_like(self.layout.idx, dtype=np.float64)
 
     def follow(self, policy: Floats) -> Chain:
-        """Make it the chain of this policy (A, S padded)."""
+        """Set this to the chain of a policy (A, S padded), and return it."""
         merged(self.layout, policy, self._weights)
         return self
 
@@ -154,12 +160,12 @@ class Chain:
         return sp.csr_array(sp.coo_array((weights[keep], (source[keep], layout.idx[keep])), shape=(n, n)))
 
     def reach(self, start: Floats) -> Flags:
-        """Which states it can be in, (S,), from where `start` > 0."""
+        """Return the states reachable from those where `start` > 0, (S,)."""
         seen = reached(self.layout.off, self.layout.idx, self._weights, np.flatnonzero(start > 0.0))
         return np.asarray(seen[: self.mdp.n_states])
 
     def solve(self, b: Floats, *, tolerance: float) -> Floats:
-        """x with (I − γ P) x = b, both (S padded,), to a residual of `tolerance` or of rounding."""
+        """Return x with (I − γ P) x = b, both (S padded,), to a residual of `tolerance` or of rounding."""
         layout = self.layout
         if self.mdp.discount < 1.0:
             x = np.zeros(layout.padded)
@@ -181,13 +187,13 @@ class Chain:
         return layout.pad(factorised(self.matrix, self.mdp.discount).solve(b[: self.mdp.n_states]))
 
     def visits(self, source: Floats, guess: Floats | None = None) -> Floats:
-        """ρ (S,) with (I − γ Pᵀ) ρ = source; exactly zero where nothing gets to.
+        """Return ρ (S,) with (I − γ Pᵀ) ρ = source; exactly zero in states that cannot be reached.
 
-        guess : visits that an earlier chain gave for the same source
+        guess : warm start, the visits that an earlier chain gave for the same source
 
-        With γ < 1, and for a source that is nowhere negative, solved for y = ρ/m with m close to ρ: m⁻¹ Pᵀ m is the
-        chain run backwards, whose rows sum to about one again, and BiCGSTAB, which fails on Pᵀ itself, is as quick as
-        for the values. Begun at zero where nothing gets to, it stays there.
+        With γ < 1 and a source that is nowhere negative, the system is solved for y = ρ/m with m close to ρ: m⁻¹ Pᵀ m
+        is the time-reversed chain, whose rows sum to about one again. There BiCGSTAB is as quick as for the values,
+        while it fails on Pᵀ itself. Unreachable states start at zero and stay there.
         """
         b, positive = self.layout.pad(source), bool((source >= 0.0).all())
         if positive and not source.any():
@@ -202,7 +208,7 @@ class Chain:
                     return visits[: self.mdp.n_states]
                 if not np.isfinite(residual):
                     break
-            rounding = EPS / (1.0 - self.mdp.discount)  # of all visits together, relative to the source
+            rounding = EPS / (1.0 - self.mdp.discount)  # error of the sum of all visits, relative to the source
             if self._sweeps_do(64.0 * rounding):
                 visits, mass = np.zeros(self.layout.padded), float(source.sum())
                 left = contract(*self._dynamics, np.ones_like(b), b, visits, 4.0 * rounding * mass, MAX_SWEEPS)
@@ -213,25 +219,25 @@ class Chain:
         return np.where(self.reach(np.abs(source)), np.maximum(found, least), 0.0)
 
     def signed_visits(self, source: Floats, guess: Floats, size: Floats) -> Floats | None:
-        """The same for a source of both signs, begun at a guess (γ < 1); None where that does not do.
+        """Return the visits from a signed source by a warm start at `guess` (γ < 1); None if that does not converge.
 
-        size : (S,) about what its positive and negative visits would amount to, which ρ is measured in
+        size : (S,) the unit of ρ, roughly the visits from its positive part plus those from its negative part
         """
         pad, least = self.layout.pad, 1e-3 * float(size.mean())
         visits, residual = self._scaled_visits(pad(source), pad(guess), pad(size) + least, MAX_SIGNED)
         return visits[: self.mdp.n_states] if residual <= 1e-13 else None
 
     def _sweeps_do(self, wanted: float) -> bool:
-        """Whether factors would be large, and sweeps get a residual down to `wanted` of what it was (γ < 1)."""
+        """Return whether factors would be large and sweeps can reduce a residual to a share `wanted` (γ < 1)."""
         return self.mdp.n_states > MANY and self.mdp.discount**MAX_SWEEPS <= wanted
 
     @property
     def _dynamics(self) -> tuple[Any, ...]:
-        """What the loops over slots take first."""
+        """The first arguments of the kernels that loop over slots."""
         return self.layout.off, self.layout.idx, self._weights, self.mdp.discount
 
     def _scaled_visits(self, b: Floats, guess: Floats, scale: Floats, most: int = MAX_KRYLOV) -> tuple[Floats, float]:
-        """ρ by y = ρ/scale, all (S padded,), and the residual of y."""
+        """Return ρ, solved for y = ρ/scale, all (S padded,), and the residual of y."""
         y, system = guess / scale, (*self._dynamics, scale, b / scale)
         bicgstab(*system, y, 1e-14, most)
         return scale * y, bicgstab(*system, y, np.inf, 0)

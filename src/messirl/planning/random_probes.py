@@ -1,11 +1,11 @@
-"""Ways to see where an action collects more of a reward fᵀv than another, and the rows A_f(s, a) of such places.
+"""Probes for identifiability: where one action collects more of a reward fᵀv than another, and the rows A_f(s, a).
 
-See identify.py. All look under the policy that takes every live action of every reachable state alike.
+See identify.py. All use the uniform policy over the live actions of every reachable state.
 
-    Finite    with a horizon: step by step from the last choice on; rows follow what a choice changes forwards
-    Endless   without: all steps at once, by solving the linear system of F
-    Local     without: combinations of rows of a few neighbouring states from which F(s') drops out, whatever it is
-              elsewhere; it sees less, at the price of one sweep
+    Finite    with a horizon: backwards from the last choice; rows propagate the effect of a choice forwards
+    Endless   without a horizon: all steps at once, by solving the linear system of F
+    Local     without a horizon: combinations of rows of a few neighbouring states from which F(s') cancels; it
+              identifies fewer directions, at the cost of one sweep
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from messirl.planning.memory_layout import NONE, layout_of
 from messirl.planning.policy_chain import Chain, choices, factorised
 from messirl.planning.reachability import Structure
 
-PRECISION = 1e-12  # of a system that is solved by iteration, relative to its right-hand side
-DENSE = 0.1  # share of numbers above which masses are no longer stored as sparse
-HELD = 2**24  # numbers of masses that are held at once
-WIDEST = 400  # moves of a neighbourhood that is looked at
-DEPENDENT = 1e-12  # singular value, relative to the largest, below which it is zero
+PRECISION = 1e-12  # residual of an iterative solve, relative to its right-hand side
+DENSE = 0.1  # share of non-zero entries above which masses are stored dense
+HELD = 2**24  # maximum number of stored masses
+WIDEST = 400  # maximum number of actions in a neighbourhood
+DEPENDENT = 1e-12  # share of the largest singular value below which a singular value counts as zero
 
 Gaps = Callable[[], Floats]  # (A·S padded,)
 Look = Iterator[tuple[int, float, float, Gaps]]  # a step, the largest gap, the largest value, and all gaps
 
 
 class Probe:
-    """A problem under the policy that takes the `live` actions (S, A) alike, from where `start` > 0, or anywhere."""
+    """A problem under the uniform policy over `live` actions (S, A), from states where `start` > 0, or from all."""
 
-    crowd = 4  # places to look at, for every direction that is left
+    crowd = 4  # places to sample per remaining direction
 
     def __init__(self, mdp: MDP, live: Flags, start: Floats | None) -> None:
         self.mdp, self.layout, self.live = mdp, layout_of(mdp), live
@@ -53,22 +53,22 @@ class Probe:
                 self.live = live & reached[:, None]
 
     def look(self, v: Floats) -> Look:
-        """Where actions differ in what they collect of the reward fᵀv, step by step."""
+        """Yield, step by step, the gaps between actions in the collected reward fᵀv."""
         raise NotImplementedError
 
     def rows(self, step: int, places: Ints, directions: Floats) -> Floats:
-        """A_f (m, d) of these places of a step, and of combinations of them, along directions (k, d): (m, k)."""
+        """Return A_f (m, d) of these places of a step, or of combinations of them, along directions (k, d): (m, k)."""
         raise NotImplementedError
 
     def _terms(self, v: Floats) -> tuple[Floats, Floats]:
-        """The reward fᵀv of states (S padded,) and of actions (A, S padded)."""
+        """Return the reward fᵀv of states (S padded,) and of actions (A, S padded)."""
         reward = self.mdp.reward(v)
         if reward.ndim == 1:
             return self.layout.pad(reward), NONE
         return np.zeros(self.layout.padded), self.layout.action_major(reward)
 
     def _sweep(self, terms: tuple[Floats, Floats], ahead: Floats, here: Floats) -> tuple[float, float, Gaps]:
-        """One backup; the largest gap, the largest value, and all gaps, which take another one."""
+        """Do one backup; return the largest gap, the largest value, and a function for all gaps, by another backup."""
 
         def gaps() -> Floats:
             table = np.empty_like(self.policy)
@@ -78,7 +78,7 @@ class Probe:
         return *mean_backup(self.layout, terms, self.mdp.discount, self.policy, ahead, here, NONE), gaps
 
     def _changes(self, places: Ints) -> sp.csr_array:
-        """The action of every place in place of the mean action, (m, S·A)."""
+        """Return the matrix (m, S·A) that replaces the mean action by the action of each place."""
         action, state = np.divmod(places, self.layout.padded)
         one = np.zeros((places.size, self.mdp.n_actions))
         one[np.arange(places.size), action] = 1.0
@@ -86,14 +86,14 @@ class Probe:
 
     @cached_property
     def _gained(self) -> Any:
-        """Features that a visit of each state collects, (S, d)."""
+        """The features that a visit of each state collects, (S, d)."""
         if not self.mdp.state_action:
             return self.mdp.features
         return choices(self.mdp, self.layout.state_major(self.policy)) @ self.mdp.feature_rows
 
 
 class Finite(Probe):
-    """With a horizon. Under the noncausal model moves are told apart too: each is an action of its own then."""
+    """Probe with a horizon. Under the noncausal model every transition counts as an action of its own."""
 
     def __init__(self, mdp: MDP, start: Floats | None, *, noncausal: bool = False) -> None:
         mdp = _every_move(mdp) if noncausal else mdp
@@ -103,7 +103,7 @@ class Finite(Probe):
         self._met = None if start is None else self._when_met(start)
 
     def _when_met(self, start: Floats) -> npt.NDArray[np.uint8]:
-        """Whether each state can be met at each step, as bits, (H, S/8)."""
+        """Return a bit mask of the states that can be reached at each step, (H, S/8)."""
         assert self.mdp.horizon is not None
         matrix, here, met = self._matrix.T.tocsr(), start > 0.0, []
         for _ in range(self.mdp.horizon):
@@ -112,27 +112,27 @@ class Finite(Probe):
         return np.array(met)
 
     def look(self, v: Floats) -> Look:
-        """Step 1 is the last choice, step H − 1 the first."""
+        """Yield the gaps; step 1 is the last choice, step H − 1 the first."""
         assert self.mdp.horizon is not None
         terms = self._terms(v)
         ahead, here = terms[0].copy(), np.empty(self.layout.padded)
         for step in range(1, self.mdp.horizon):
             largest, values, gaps = self._sweep(terms, ahead, here)
-            if self._met is not None:  # elsewhere it cannot be at this step
+            if self._met is not None:  # other states cannot be reached at this step
                 table = np.where(self._states_met(step), gaps().reshape(self.policy.shape), 0.0).ravel()
                 largest, gaps = float(np.abs(table).max(initial=0.0)), partial(_same, table)
             yield step, largest, values, gaps
             ahead, here = here, ahead
 
     def _states_met(self, step: int) -> Flags:
-        """Which states (S padded,) can be met where a step is the last but so many."""
+        """Return the states (S padded,) that can be reached at a step, counted from the last one."""
         assert self._met is not None
         assert self.mdp.horizon is not None
         bits = np.unpackbits(self._met[self.mdp.horizon - 1 - step], count=self.mdp.n_states)
         return self.layout.pad(bits.astype(np.float64)) > 0.0
 
     def rows(self, step: int, places: Ints, directions: Floats) -> Floats:
-        """A_f by what the choice changes in the visits of each later step."""
+        """Return A_f from the change that the choice makes in the visits of each later step."""
         height = places.size if step == 1 else max(1, HELD // self.mdp.n_states)
         parts = [self._followed(step, places[lo : lo + height]) for lo in range(0, places.size, height)]
         return np.concatenate(parts) @ directions.T
@@ -154,9 +154,9 @@ class Finite(Probe):
 
 
 class Endless(Probe):
-    """Without a horizon: one F for all steps.
+    """Probe without a horizon: one F for all steps.
 
-    at_once : whether the system is solved for all directions at once
+    at_once : whether to factorise the system and solve it for all directions at once
     """
 
     def __init__(self, mdp: MDP, structure: Structure, start: Floats | None, *, at_once: bool) -> None:
@@ -164,14 +164,14 @@ class Endless(Probe):
         self._at_once = at_once
 
     def look(self, v: Floats) -> Look:
-        """One step stands for all."""
+        """Yield the gaps of the single step."""
         yield (
             1,
             *self._sweep(self._terms(v), self.layout.pad(self._values(v[None])[:, 0]), np.empty(self.layout.padded)),
         )
 
     def rows(self, step: int, places: Ints, directions: Floats) -> Floats:
-        """A_f by F along every direction."""
+        """Return A_f from F along every direction."""
         change = self._changes(places)
         found = self.mdp.discount * ((change @ self.mdp.transitions) @ self._values(directions))
         if self.mdp.state_action:
@@ -179,7 +179,7 @@ class Endless(Probe):
         return np.asarray(found)
 
     def _values(self, directions: Floats) -> Floats:
-        """F (S, k) along directions (k, d)."""
+        """Return F (S, k) along directions (k, d)."""
         gained = _array(self._gained @ directions.T)
         if self._at_once:
             return np.asarray(self._factors.solve(gained))
@@ -194,10 +194,10 @@ class Endless(Probe):
 
 
 class Local(Probe):
-    """Without a horizon, from neighbourhoods alone.
+    """Probe without a horizon, from neighbourhoods of states only.
 
-    With ω over the moves of a state and its successors such that Σ ω (E − γP) = 0, where E says which state a move
-    leaves, ω A_f = ω f, whatever F is. There are such ω wherever moves outnumber the states that they lead to.
+    With weights ω of the (s, a) pairs of a state and its successors such that Σ ω (E − γP) = 0, where E indicates the
+    state s of a pair, ω A_f = ω f, whatever F is. Such ω exist wherever the pairs outnumber the states involved.
     """
 
     crowd = 1
@@ -207,16 +207,16 @@ class Local(Probe):
         self._ends = structure.ends
 
     def look(self, v: Floats) -> Look:
-        """Where the reward that one action leads to differs from that of another."""
+        """Yield the gaps in the reward of the next state between actions."""
         yield 1, *self._sweep(self._terms(v), self.layout.pad(_array(self._gained @ v)), np.empty(self.layout.padded))
 
     def rows(self, step: int, places: Ints, directions: Floats) -> Floats:
-        """ω f of the neighbourhoods of these places."""
+        """Return ω f of the neighbourhoods of these places."""
         found = [self._cancelled(int(s)) @ directions.T for s in np.unique(places % self.layout.padded)]
         return np.concatenate([*found, np.zeros((1, len(directions)))])
 
     def _cancelled(self, state: int) -> Floats:
-        """All independent ω f of one neighbourhood, (j, d)."""
+        """Return all independent ω f of one neighbourhood, (j, d)."""
         mdp, n_actions = self.mdp, self.mdp.n_actions
         near = np.append(self._successors(state * n_actions + np.flatnonzero(self.live[state]))[1], state)
         near = np.unique(near[~self._ends[near]])
@@ -242,7 +242,7 @@ class Local(Probe):
         return np.asarray(free.T @ worth)
 
     def _successors(self, moves: Ints) -> tuple[Ints, Ints, Floats]:
-        """Of moves s·A + a: which of them, the state entered, and its probability."""
+        """Return the successors of rows s·A + a: the index of the row, the next state, and its probability."""
         rows = self.mdp.transitions
         width = rows.indptr[moves + 1] - rows.indptr[moves]
         of = np.repeat(np.arange(moves.size), width)
@@ -259,7 +259,7 @@ def _array(table: Any) -> Floats:
 
 
 def _every_move(mdp: MDP) -> MDP:
-    """The MDP in which every move (s, a, s') is an action of its own that surely leads to s'."""
+    """Return the MDP in which every transition (s, a, s') is an action of its own that leads to s' with certainty."""
     rows = np.repeat(np.arange(mdp.transitions.shape[0]), np.diff(mdp.transitions.indptr))
     state = rows // mdp.n_actions
     number = np.arange(rows.size) - np.searchsorted(state, state)

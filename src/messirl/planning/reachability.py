@@ -1,8 +1,8 @@
-"""Which actions the model may take at all, whatever θ.
+"""Dead ends and reachability: the states that have a value and the actions that the model may take, whatever θ.
 
 A state with no allowed action that is neither terminal nor the goal is a dead end: V = −inf, never entered. So an
-action that can lead into one is never taken, and a state with no other action is as bad. With γ = 1 and no horizon a
-state must moreover be able to reach an end with probability one. None of this depends on θ: it is found once.
+action that can lead into one is never taken, and a state with no other action is a dead end too. With γ = 1 and no
+horizon a state must also be able to reach an end with probability one. None of this depends on θ: it is computed once.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from messirl.planning.kernels.graph import FOREVER, lifetimes
 
 @dataclass(frozen=True)
 class Arcs:
-    """State left, action and state entered of every move that has a probability, sorted by state and action."""
+    """State, action and next state of every transition of positive probability, sorted by state and action."""
 
     source: Ints
     action: Ints
     target: Ints
 
     def worth(self, reward: Floats, base: Floats | None) -> Floats:
-        """The reward (S,) or (S, A) of each and, if there is a base policy, its logarithm (S, A)."""
+        """Return the reward of each, from (S,) or (S, A), plus log π₀ (S, A) if there is a prior policy."""
         own = reward[self.source] if reward.ndim == 1 else reward[self.source, self.action]
         return own if base is None else own + base[self.source, self.action]
 
     def where(self, kept: Flags) -> Arcs:
-        """Some of them."""
+        """Return the subset selected by a mask."""
         return Arcs(self.source[kept], self.action[kept], self.target[kept])
 
 
 def arcs_of(mdp: MDP) -> Arcs:
-    """All that an MDP has."""
+    """Return all transitions of an MDP."""
     rows = np.repeat(np.arange(mdp.transitions.shape[0]), np.diff(mdp.transitions.indptr))
     return Arcs(rows // mdp.n_actions, rows % mdp.n_actions, mdp.transitions.indices.astype(np.int64))
 
 
 def reach(arcs: tuple[Ints, Ints], seeds: Flags) -> Flags:
-    """What can be got to from the seeds along arcs (from, to), (S,): a search from one more node that leads to them."""
+    """Return the states reachable from the seeds along arcs (from, to), (S,), by a search from an extra source node."""
     return next_step(arcs, seeds) >= 0
 
 
@@ -63,7 +63,7 @@ def next_step(arcs: tuple[Ints, Ints], seeds: Flags) -> Ints:
 
 @dataclass(frozen=True)
 class Structure:
-    """For a problem without horizon: which states end it, which have a value, which actions may be taken."""
+    """Structure of a problem without horizon: states that end it, states with a value, actions that may be taken."""
 
     ends: Flags  # (S,)
     alive: Flags  # (S,) V > −inf
@@ -71,9 +71,9 @@ class Structure:
 
 
 def structure_of(mdp: MDP, goal: int | None = None, within: Flags | None = None) -> Structure:
-    """Ends, values and actions of a problem without horizon, towards one goal or towards the terminal states.
+    """Return the structure of a problem without horizon, towards one goal or towards the terminal states.
 
-    within : (S,) states to look at, closed under moves; the others are left out
+    within : (S,) states to restrict it to, closed under transitions
     """
     if goal is None and within is None:
         return mdp.memo("structure", lambda: _build(mdp, None, None))
@@ -81,12 +81,12 @@ def structure_of(mdp: MDP, goal: int | None = None, within: Flags | None = None)
 
 
 def ends_of(mdp: MDP, goal: int | None) -> Flags:
-    """Where trajectories end, (S,): in the goal, or in the terminal states."""
+    """Return the states where trajectories end, (S,): the goal, or the terminal states."""
     return mdp.terminal if goal is None else np.arange(mdp.n_states) == goal
 
 
 def reachable(mdp: MDP, start: Floats, goal: int | None = None) -> Flags:
-    """The states that can be met from where `start` is positive, (S,); with a goal, before or when it is reached."""
+    """Return the states reachable from those where `start` is positive, (S,); with a goal, not beyond it."""
     arcs = arcs_of(mdp)
     if goal is not None:
         arcs = arcs.where(arcs.source != goal)
@@ -97,12 +97,12 @@ def _build(mdp: MDP, goal: int | None, within: Flags | None) -> Structure:
     ends = ends_of(mdp, goal)
     if goal is None and mdp.discount == 1.0 and not ends.any():
         raise ValueError(
-            "discount=1 with no horizon, no terminal state and no goal: nothing ends, so no value is finite; "
-            "give a horizon, terminal states, goals, or a discount below 1"
+            "discount=1 with no horizon, no terminal state and no goal: no trajectory ends, so no value is finite. "
+            "Give a horizon, terminal states, goals, or a discount below 1"
         )
     dead = np.zeros(mdp.n_states, dtype=bool) if within is None else ~within
     parents_ptr, parents = _parents(mdp)
-    while True:  # each turn marks at least one more state dead: at most S turns
+    while True:  # each iteration marks at least one more state dead: at most S iterations
         life, row_life = lifetimes(mdp.transitions.indptr, mdp.n_actions, parents_ptr, parents, ends, dead)
         alive, live = life == FOREVER, row_life == FOREVER
         live &= np.repeat(alive & ~ends, mdp.n_actions)
@@ -117,7 +117,7 @@ def _build(mdp: MDP, goal: int | None, within: Flags | None) -> Structure:
 
 
 def lifespan(mdp: MDP) -> tuple[Ints, Ints] | None:
-    """(life, life of each action) of a problem with a horizon, see `lifetimes`; None where there are no dead ends."""
+    """Return (life, life of each action) of a problem with a horizon, see `lifetimes`; None without dead ends."""
 
     def build() -> tuple[Ints, Ints] | None:
         if np.all(mdp.allowed.any(axis=1) | mdp.terminal):
@@ -130,6 +130,6 @@ def lifespan(mdp: MDP) -> tuple[Ints, Ints] | None:
 
 
 def _parents(mdp: MDP) -> tuple[Ints, Ints]:
-    """For each state the rows s·A + a that can lead there, in compressed form."""
+    """Return the rows s·A + a that can lead to each state, in compressed form (CSC)."""
     columns = mdp.memo("parents", mdp.transitions.tocsc)
     return columns.indptr, columns.indices

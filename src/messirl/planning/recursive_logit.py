@@ -1,12 +1,12 @@
-"""Deterministic moves, γ = 1, no horizon: the values are a sparse linear system (the recursive logit).
+"""Recursive logit: with deterministic transitions, γ = 1 and no horizon the values solve a sparse linear system.
 
-With z = exp V, and the move of action a in s leading to s',
+With z = exp V, and action a in s leading to s',
 
     z(s) = Σ_a exp(r(s,a)) z(s') = (M z)(s),     z(end) = exp(r(end))        (1 with state-action rewards)
 
-Towards one end, or the terminal states together, it is solved for exp(V − W), where W is the hard-max value. All its
-coefficients are at most 1 and all its unknowns at least 1, so nothing under- or overflows, however far the end. It is
-factorised or, where the factors would fill in, iterated (iterated.py). Trips to many goals share one system: goals.py.
+Towards one goal, or all terminal states, it is solved for exp(V − W), where W is the hard-max value. All coefficients
+are at most 1 and all unknowns at least 1, so nothing under- or overflows, however far the end. It is solved by a sparse
+LU factorisation or, where the factors would fill in, by iteration (iterated.py). Many goals share one system: goals.py.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ from messirl.planning.reachability import Arcs, Structure, arcs_of
 from messirl.planning.solution import NoFiniteValue, Solution, Visits
 from messirl.planning.solve_counter import counted
 
-PANEL = 2  # columns that SuperLU takes at once: on sparse factors its default of twenty takes half as long again
+PANEL = 2  # SuperLU's panel size: on sparse factors its default of twenty takes half as long again
 
 
 def moves_of(mdp: MDP) -> Arcs:
-    """Every move of a deterministic problem, found once."""
+    """Return every transition of a deterministic problem, cached."""
     return mdp.memo("arcs", lambda: arcs_of(mdp))
 
 
 class PathModel(StationaryModel):
-    """Values (S,) and a policy (S, A) towards one goal, or towards the terminal states."""
+    """Recursive logit towards one goal or the terminal states: values (S,) and a policy (S, A)."""
 
     @counted
     def solve(self, reward: Floats) -> Solution:
-        """Soft values and the policy, by one factorisation or by iteration."""
+        """Return soft values and the policy, by one factorisation or by iteration."""
         return PathSolution(self.mdp, reward, self.ways, iterate=self.iterates)
 
     @cached_property
     def ways(self) -> Ways:
-        """The moves that may be made, and their places in the system."""
+        """The transitions that may be made, and their places in the system."""
         if self.goal is None and self.within is None:
             return self.mdp.memo("ways", lambda: Ways(self.mdp, self.structure))
         return Ways(self.mdp, self.structure)
 
     @cached_property
     def iterates(self) -> bool:
-        """Whether the moves between states that do not end would fill in if factorised."""
+        """True if factors over the transitions between states that do not end would fill in."""
         return connections_fill_in(self.mdp, self.structure.alive & ~self.structure.ends)
 
 
 class Ways:
-    """What no reward changes about the system: the moves that may be made, and where each has its place."""
+    """Sparsity structure of the system, the same for all rewards: allowed transitions, and the place of each."""
 
     def __init__(self, mdp: MDP, structure: Structure) -> None:
         self.ends, every = structure.ends, moves_of(mdp)
@@ -75,7 +75,7 @@ class Ways:
 
 
 class Places:
-    """I − M by columns, where M (n, n) sums the gains of moves: the places found once, the numbers at each reward."""
+    """Assembly of I − M by columns, where M (n, n) sums the gains of transitions: places once, entries per reward."""
 
     def __init__(self, source: Ints, target: Ints, n: int) -> None:
         self.shape, self._moves = (n, n), (source, target)
@@ -85,31 +85,31 @@ class Places:
         self._indptr = np.searchsorted(taken, np.arange(n + 1) * n).astype(np.int32)
 
     def system(self, gain: Floats) -> sp.csc_array:
-        """I − M of these gains, one per move."""
+        """Return I − M of these gains, one per transition."""
         data = -_summed(self._slot, gain, self._indices.size)
         data[self._diagonal] += 1.0
         return sp.csc_array((data, self._indices, self._indptr), shape=self.shape)
 
     @cached_property
     def _ranked(self) -> tuple[Ints, Places]:
-        """The place of every state in an order in which factors fill in little, and the system in that order."""
+        """The rank of every state in a fill-reducing order, and the system in that order."""
         source, target = self._moves
         often = max(int(np.bincount(source, minlength=1).max()), 1)
         rank = m_matrix_lu(self.system(np.full(source.size, 0.5 / often))).perm_c
         return rank, Places(rank[source], rank[target], self.shape[0])
 
     def factors(self, gain: Floats) -> OrderedFactors:
-        """Return the factors of I − M of these gains, in an order that is found once for all gains."""
+        """Return the factors of I − M of these gains, in a fill-reducing order that is found once."""
         rank, places = self._ranked
         return OrderedFactors(m_matrix_lu(places.system(gain), "NATURAL", 1), rank)
 
     def matrix(self, gain: Floats) -> sp.csr_array:
-        """M of these gains, by rows."""
+        """Return M of these gains, by rows."""
         return sp.csr_array(sp.coo_array((gain, self._moves), shape=self.shape))
 
 
 def connections_fill_in(mdp: MDP, within: Flags) -> bool:
-    """Whether factors over the moves among the states `within` (S,) would fill in; found once where that is all."""
+    """Return whether factors over the transitions among the states `within` (S,) would fill in; usually cached."""
     if not within.any():
         return False
 
@@ -121,12 +121,12 @@ def connections_fill_in(mdp: MDP, within: Flags) -> bool:
         size = int(within.sum())
         return fills_in(sp.csr_array(sp.coo_array((np.ones(inner.source.size), ends), shape=(size, size))))
 
-    # All goals but for the few states that cannot be met have the same answer.
+    # All goals have the same answer, except where only few states can be reached.
     return mdp.memo("fills in", build) if 2 * int(within.sum()) > within.size else build()
 
 
 class PathSolution(Solution):
-    """Values, policy and visits, all from one system: factorised, or solved by iteration where that is cheaper."""
+    """Values, policy and visits from one linear system, factorised or, where that is cheaper, solved by iteration."""
 
     def __init__(self, mdp: MDP, reward: Floats, ways: Ways, *, iterate: bool = False) -> None:
         self.ways, self.arcs, self.inner = ways, ways.arcs, ways.inner
@@ -147,7 +147,7 @@ class PathSolution(Solution):
         super().__init__(mdp, np.asarray(potential + np.log(self.lift)))
 
     def _iterate(self, arriving: Floats) -> Iterated | None:
-        """The system solved by iteration, if that can be vouched for."""
+        """Return the solution by iteration, or None if it finds no certificate."""
         between = self.ways.between.matrix(self.gain[self.ways.onwards])
         try:
             found = Iterated(by_rows(between), by_rows(sp.csr_array(between.T)), arriving, np.ones_like(arriving))
@@ -171,11 +171,11 @@ class PathSolution(Solution):
 
     @property
     def factors(self) -> PolicySystem | None:
-        """I − P of the policy's chain, by the factors that there are already; None where the system was iterated."""
+        """I − P of the policy's chain, by the existing factors; None where the system was solved by iteration."""
         return None if self._iterated is not None or not self.inner.size else PolicySystem(self)
 
     def visits(self, source: Floats, *, steps: bool = True) -> Visits:
-        """Expected visits from a source (S,); pairs of states and actions always too."""
+        """Return expected visits from a source (S,), always with those of (state, action) pairs."""
         y = np.zeros(self.mdp.n_states)
         if self.inner.size:
             y[self.inner] = self._inner_visits(source[self.inner]) / self.lift[self.inner]
@@ -188,7 +188,7 @@ class PathSolution(Solution):
         return Visits(states, pairs)
 
     def _inner_visits(self, source: Floats) -> Floats:
-        """Visits of the states that do not end, from a source there."""
+        """Return visits of the states that do not end, from a source there."""
         if self._iterated is not None:
             with contextlib.suppress(Slow):
                 return self._iterated.visits(source[:, None])[:, 0]
@@ -207,7 +207,7 @@ class PolicySystem:
         self._to_ends = sp.csr_array(sp.coo_array((share, (arcs.source[last], arcs.target[last])), shape=shape))
 
     def solve(self, b: Floats, trans: str = "N") -> Floats:
-        """x with (I − P) x = b, or with its transpose; b is (S,) or (S, k)."""
+        """Return x with (I − P) x = b, or with its transpose; b is (S,) or (S, k)."""
         x, lift = np.array(b, dtype=np.float64), self._lift.reshape(-1, *[1] * (b.ndim - 1))
         if trans == "T":
             x[self._inner] = self._lu.solve(x[self._inner] / lift, trans="T") * lift
@@ -219,12 +219,12 @@ class PolicySystem:
 
 
 def _summed(place: Ints, numbers: Floats, n: int) -> Floats:
-    """The sum of the numbers at each of n places; there may be none of them, of which bincount makes integers."""
+    """Return the sum of the numbers at each of n places; of no numbers bincount would return integers."""
     return np.bincount(place, weights=numbers, minlength=n).astype(np.float64, copy=False)
 
 
 def m_matrix_lu(matrix: sp.csc_array, order: str = "MMD_AT_PLUS_A", panel: int = PANEL) -> Any:
-    """LU with pivots on the diagonal: for an M-matrix it adds only numbers of one sign, so small entries stay exact."""
+    """Return the LU factors with diagonal pivots: of an M-matrix they add numbers of one sign only, without loss."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -234,7 +234,7 @@ def m_matrix_lu(matrix: sp.csc_array, order: str = "MMD_AT_PLUS_A", panel: int =
 
 
 class OrderedFactors:
-    """The factors of a matrix whose rows and columns were put into another order, solved as in its own order.
+    """Factors of a permuted matrix, with solves in its original order.
 
     rank : (n,) the place of every row in the order of the factors
     """

@@ -1,4 +1,4 @@
-"""Drawing trajectories: actions from the policy, next states from the dynamics."""
+"""Sampling of trajectories: actions from the policy, next states from the dynamics."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from messirl.data.trajectories import Trajectories
 from messirl.planning._validation import check_goal, checked_policy, start_of
 from messirl.planning.reachability import ends_of
 
-MAX_LENGTH = 100_000  # states after which a trajectory that should end by itself is given up
-MAX_STATES = 10**9  # in all: 16 gigabytes with their actions
+MAX_LENGTH = 100_000  # number of states after which an episodic trajectory that has not ended is an error
+MAX_STATES = 10**9  # maximum number of states in total: 16 gigabytes with their actions
 
 
 def sample(
@@ -29,29 +29,27 @@ def sample(
     goal: int | None = None,
     start: npt.ArrayLike | None = None,
 ) -> Trajectories:
-    """n trajectories with their actions, of at most `length` states each.
+    """Sample n trajectories with their actions, of at most `length` states each.
 
-    length=None: the horizon, or until every trajectory has ended; endless problems need a length. With `goal` the
-    trajectories end there and carry it.
+    length=None: the horizon, or until every trajectory has ended; infinite-horizon problems need a length. With `goal`
+    the trajectories end there and have it as their goal.
     """
     check_goal(mdp, goal)
     if not is_whole(n) or n < 0:
-        raise ValueError(f"n={n!r}: how many trajectories, a whole number")
+        raise ValueError(f"n={n!r}: the number of trajectories must be a whole number >= 0")
     if length is not None and (not is_whole(length) or length < 1):
-        raise ValueError(f"length={length!r}: how many states at most, a whole number from 1 on, or None")
+        raise ValueError(f"length={length!r}: the maximum number of states must be a whole number >= 1, or None")
     table, ends = checked_policy(mdp, policy), ends_of(mdp, goal)
     limit = min((states for states in (length, mdp.horizon) if states is not None), default=None)
     if limit is None and not ends.any():
         raise ValueError("nothing ends these trajectories: give length=, the number of states of each")
     least = int(n) * (1 if limit is None or ends.any() else int(limit))
     if least > MAX_STATES:
-        raise ValueError(
-            f"so many trajectories of that length have more than {MAX_STATES:.0e} states: draw fewer, or shorter ones"
-        )
+        raise ValueError(f"the trajectories would have more than {MAX_STATES:.0e} states: draw fewer, or shorter ones")
     begin = start_of(mdp, start)
     random = random_source(random_state)
 
-    ladder = np.cumsum(begin)  # its own end, not begin.sum(), is what no draw goes beyond
+    ladder = np.cumsum(begin)  # draws are scaled by its last entry, which may differ from begin.sum() by rounding
     now = np.searchsorted(ladder, random.random_sample(n) * ladder[-1], side="right")
     states, actions = [now], []
     going = ~ends[states[0]]
@@ -69,7 +67,7 @@ def sample(
     if limit is None and going.any():
         raise ValueError(
             f"{int(going.sum())} of {n} trajectories had not ended after {MAX_LENGTH} states: give a length, or a "
-            "policy that ends"
+            "policy whose trajectories end"
         )
     grid = np.stack(states, axis=1)
     taken = np.stack(actions, axis=1) if actions else np.zeros((n, 0), dtype=np.int64)
@@ -79,7 +77,7 @@ def sample(
 
 
 def random_source(random_state: Any) -> np.random.RandomState:
-    """scikit-learn's reading of `random_state`, and NumPy's generators too."""
+    """Return the source for a `random_state` as in scikit-learn; NumPy generators are accepted too."""
     if isinstance(random_state, np.random.Generator):
         return np.random.RandomState(random_state.integers(2**32, dtype=np.uint32))
     source: np.random.RandomState = check_random_state(random_state)
@@ -98,7 +96,7 @@ def _choose(rows: Floats, states: Ints, u: Floats) -> Ints:
 
 
 def _move(mdp: MDP, rows: Ints, u: Floats) -> Ints:
-    """Next states: u is looked up in the cumulated probabilities of its row, all rows in one sorted array."""
+    """Draw next states: u is looked up in the cumulative probabilities of its row, all rows in one sorted array."""
 
     def build() -> Floats:
         matrix = mdp.transitions

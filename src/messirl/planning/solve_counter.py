@@ -1,4 +1,4 @@
-"""How many times an MDP was solved: soft or best values under one reward, whoever asked for them.
+"""Counter of MDP solves: soft or hard-max values under one reward, by any caller.
 
 with tally() as count:
 model.fit(mdp, expert)
@@ -28,7 +28,7 @@ _open: ContextVar[Tally | None] = ContextVar("tally", default=None)
 
 @contextmanager
 def tally() -> Iterator[Tally]:
-    """A context that counts the MDPs solved in it; one inside another counts for itself alone."""
+    """Count the MDPs solved in this context; solves in a nested context count only there."""
     count = Tally()
     before = _open.set(count)
     try:
@@ -38,7 +38,7 @@ def tally() -> Iterator[Tally]:
 
 
 def counted(solve: Callable[Given, Solved]) -> Callable[Given, Solved]:
-    """The method of a model that solves it, counted."""
+    """Decorate the solving method of a model so that its calls are counted."""
 
     @functools.wraps(solve)
     def solved(*arguments: Given.args, **options: Given.kwargs) -> Solved:

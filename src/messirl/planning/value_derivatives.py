@@ -1,12 +1,12 @@
-"""How values bend with θ: ∇V and ∇²V of the causal model, exactly.
+"""Gradient and Hessian of the soft values with respect to θ: ∇V and ∇²V of the causal model, exactly.
 
 With F = ∇V, the expected counts of the soft policy from each state,
 
     F(s) = Σ_a π(a|s) (f(s,a) + γ Σ_s' p(s'|s,a) F(s')),     A_f(s,a) = f(s,a) + γ Σ_s' p F(s') − F(s),
     ∇² Σ_s start(s) V(s) = Σ_{s,a} D(s) π(a|s) A_f(s,a) A_f(s,a)ᵀ,
 
-where D are the discounted visits from the start, or from any source in its place: the curvature is the spread of what
-the model's own choices collect.
+where D are the discounted visits from the start, or from any other source: the Hessian is the covariance of what the
+model's own choices collect.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ STEP = 1e-5  # of central differences, relative to the size of θ_j or to its un
 
 
 def curvature(mdp: MDP, policy: Floats, source: Floats, factors: Any = None) -> tuple[Floats, Floats]:
-    """∇² Σ_s m(s) V(s), (d, d), and F = ∇V at the first step, (S, d), of a soft causal policy without goals.
+    """Return ∇² Σ_s m(s) V(s), (d, d), and F = ∇V at the first step, (S, d), of a soft causal policy without goals.
 
-    source : m, any weights (S,) of where trajectories begin or, with a horizon, (H, S) of each step
-    factors : those of the policy's chain, if known, see `slopes`
+    source : m, any weights (S,) of initial states or, with a horizon, (H, S) of each step
+    factors : factors of the policy's chain, if known, see `slopes`
     """
     with few_threads(float(mdp.allowed.size) * mdp.n_features**2):
         if factors is None and mdp.horizon is None:
             factors = factorised(chain_matrix(mdp, policy), mdp.discount)
         rows, taken = feature_table(mdp), _taken(mdp, policy, source, factors)
-        bend = np.zeros((mdp.n_features, mdp.n_features))
+        hessian = np.zeros((mdp.n_features, mdp.n_features))
         for step, here, ahead in slopes(mdp, policy, factors=factors):
-            bend += gram(mdp, rows, ahead, here, taken[step])
-    return bend, here
+            hessian += gram(mdp, rows, ahead, here, taken[step])
+    return hessian, here
 
 
 def slopes(
     mdp: MDP, policy: Floats, goal: int | None = None, factors: Any = None
 ) -> Iterator[tuple[int, Floats, Floats]]:
-    """F = ∇V (S, d) of a soft causal policy: each step from the last to the first, F there and F at the next one.
+    """Yield F = ∇V (S, d) of a soft causal policy, from the last step to the first: step, F there, F at the next step.
 
     Without a horizon there is one step, and the next one has the same F; `factors` are those of its chain, if known.
     """
@@ -71,7 +71,7 @@ def slopes(
 
 
 def _taken(mdp: MDP, policy: Floats, source: Any, factors: Any) -> list[Floats]:
-    """Expected discounted visits of every (state, action) pair, (S, A), at every step, or in all without a horizon."""
+    """Return expected discounted visits of (state, action) pairs, (S, A), per step, or in total without a horizon."""
     if mdp.horizon is None:
         visits = factors.solve(np.ascontiguousarray(source), trans="T")
         return [visits[:, None] * policy]
@@ -86,9 +86,9 @@ def _taken(mdp: MDP, policy: Floats, source: Any, factors: Any) -> list[Floats]:
 
 
 def value_gradients(mdp: MDP, theta: npt.ArrayLike, entropy: str, trajectories: Trajectories) -> Floats:
-    """∇_θ V(s_0) of every trajectory (towards its goal, if it has one), (n, d).
+    """Return ∇_θ V(s_0) of every trajectory (towards its goal, if it has one), (n, d).
 
-    Exact for the causal model without goals; else by central differences of the exact values.
+    Exact for the causal model without goals, otherwise by central differences of the exact values.
     """
     t = np.asarray(theta, dtype=np.float64)
     if entropy == "causal" and trajectories.goals is None:
@@ -98,7 +98,7 @@ def value_gradients(mdp: MDP, theta: npt.ArrayLike, entropy: str, trajectories: 
 
 
 def differences(function: Any, theta: Floats, unit: Floats) -> Floats:
-    """The derivatives of a function of θ by central differences, one row per feature; `unit` (d,) is their spread."""
+    """Return the derivatives of a function of θ by central differences, one row per feature; `unit` (d,): spreads."""
     rows = []
     for j, size in enumerate(np.abs(theta)):
         step = STEP * max(1.0 / float(unit[j]), float(size))

@@ -1,4 +1,4 @@
-"""Choosing λ0 and the similarity, and how certain the result of a fit is."""
+"""Model selection by cross-validation, and uncertainty of fits by resampling."""
 
 from messirl.selection.candidates import LAMBDAS, Bench, Candidate, Fit, candidates
 from messirl.selection.cross_validation import NothingHeldOut, Validation, cross_validate, splits

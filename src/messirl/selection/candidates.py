@@ -1,17 +1,17 @@
-"""The candidates that a selection chooses from, and how they are fitted to one set of experts.
+"""The candidates of a selection, and fits of all of them to one set of experts.
 
-Every way to use the unlabelled trajectories stands on a path, beside the experts alone:
+Every use of the unlabelled trajectories is a path of candidates, next to fits to the experts only:
 
-    MaxEnt            the experts alone, no penalty
-    RidgeStd          the experts alone, standardised L2                      λ0
+    MaxEnt            the experts only, no penalty
+    RidgeStd          the experts only, standardised L2                       λ0
     MESSI, Complete   a penalty across all trajectories                       λ0
-    ReferenceStd      a base policy from the unlabelled, standardised L2      λ0, and the strength of its prior
-    LightPoolingStd   unlabelled trajectories count a little, standardised L2 the weight of each, from 0 to 1
+    ReferenceStd      a prior policy from the unlabelled, standardised L2     λ0, and the strength of its prior
+    LightPoolingStd   weighted pooling of unlabelled ones, standardised L2    the weight of each, from 0 to 1
 
-Penalties have the trace of MESSI's at the same λ0. Work is shared: for one set of experts, objectives with the same
-base policy and weight differ in the penalty alone; each fit begins where the one before it on its path ended, a path
-where another method ended, and with how the likelihood bends there. Fits to all experts but a few begin at those to
-all.
+Penalties have the trace of MESSI's at the same λ0. Computations are shared: for one set of experts, objectives with the
+same prior policy and weight differ only in the penalty. Each fit is warm-started, with θ and the Hessian, at the
+previous one on its path, and the first of a path at another method's. Fits to all experts but a few are warm-started at
+the fits to all.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from messirl.planning.likelihood import reward_log_likelihood
 from messirl.similarity import as_similarity
 
 LAMBDAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-STRENGTHS = (2.0, 50.0)  # of the prior of a base policy, beside the default one
-WEIGHTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of an unlabelled trajectory; 0 are the experts alone
-USUAL = 0.3  # λ0 at which other strengths of a base policy stand
+STRENGTHS = (2.0, 50.0)  # prior strengths of a prior policy, besides the default
+WEIGHTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of an unlabelled trajectory; 0 would be the experts only
+USUAL = 0.3  # λ0 of the candidates with other prior strengths
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to learn that a selection chooses from.
+    """One method with its hyperparameters, as a selection compares it.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class Candidate:
     lambda0 : float
         λ0, the strength of the penalty; "MaxEnt" has none.
     similarity : similarity, optional
-        Of "MESSI" only.
+        The similarity of "MESSI"; other methods have none.
     strength : float, optional
-        Of the prior of a base policy from the unlabelled trajectories. None: no base policy.
+        Prior strength of a prior policy from the unlabelled trajectories. None: no prior policy.
     weight : float
-        How much an unlabelled trajectory counts among those that are made likely, where an expert's counts 1.
+        The weight of an unlabelled trajectory in the objective, where an expert's has weight 1.
 
     Examples
     --------
@@ -89,11 +89,11 @@ class Candidate:
 
     @property
     def unlabelled(self) -> bool:
-        """Whether it learns from unlabelled trajectories."""
+        """True if the method learns from unlabelled trajectories."""
         return METHODS[self.method].unlabelled
 
     def estimator(self, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Any) -> tuple[Any, Any]:
-        """The unfitted estimator, with everything else as of a MESSI `model`, and what to fit it to."""
+        """Return the unfitted estimator, other settings from a MESSI `model`, and the data to fit it to."""
         made, data = baseline(self.method, model, mdp, expert, unlabelled)
         knobs = {"reference_strength": self.strength, "unlabelled_weight": self.weight}
         own = made.get_params(deep=False)
@@ -103,17 +103,17 @@ class Candidate:
 def candidates(
     similarities: Sequence[Any], lambdas: Sequence[float], *, unlabelled: bool = True, based: bool = True
 ) -> list[Candidate]:
-    """All candidates: the experts alone first; λ0 from strong to weak.
+    """Return all candidates: the experts only first; λ0 from strong to weak.
 
     unlabelled : whether there are unlabelled trajectories
-    based : whether a base policy from them may be a candidate: not where one is given, or the model has none
+    based : whether a prior policy from them may be a candidate: not if one is given, or the model supports none
     """
     given = numbers("lambdas", list(lambdas) if isinstance(lambdas, Iterable) else lambdas)
     if given.ndim != 1:
         raise ValueError(f"lambdas={lambdas!r}: give a sequence of numbers")
     wrong = [x for x in given if not 0.0 <= x < np.inf]
     if wrong:
-        raise ValueError(f"lambdas holds {wrong[0]}: give numbers from 0 on")
+        raise ValueError(f"lambdas holds {wrong[0]}: give finite numbers >= 0")
     path = sorted({float(x) for x in given if x > 0}, reverse=True)
     out = [Candidate("MaxEnt")]
     out += [Candidate("RidgeStd", x) for x in sorted({*path, LIGHT_RIDGE}, reverse=True)]
@@ -134,13 +134,13 @@ class Fit:
     Attributes
     ----------
     candidate : Candidate
-        The method and its knobs.
+        The method and its hyperparameters.
     theta : array (d,)
         Its weights.
     bend : array (d, d) or None
-        How much its likelihood bends there, −∇²L.
+        The Hessian of its negative log-likelihood there, −∇²L.
     inside : PathPoint or None
-        A point of the central path to it, where the path was followed.
+        A point of the central path to it, if the path was followed.
     """
 
     candidate: Candidate
@@ -151,7 +151,7 @@ class Fit:
 
 @dataclass(eq=False)
 class Bench:
-    """Fits candidates to one set of experts: everything that does not depend on λ0 is computed once.
+    """A fitter of candidates to one set of experts, which computes everything independent of λ0 once.
 
     Parameters
     ----------
@@ -160,13 +160,13 @@ class Bench:
     expert : Trajectories
         The expert's trajectories.
     unlabelled : Trajectories, StreamedTrajectories or None
-        Those of unknown quality.
+        The trajectories of unknown quality.
     yardstick : similarity
-        The penalties of other methods get the trace that the penalty of this similarity has.
+        Penalties of other methods are scaled to the trace of the penalty with this similarity.
     theta_max, entropy, objective, max_iter, tol, theta_prior : float, str, str, int, float, float
         As for `MESSI`.
     pooled : array of bool (u,), optional
-        Which unlabelled trajectories candidates that pool make likely; penalties see all of them. None: all.
+        Mask of the unlabelled trajectories that enter the pooled objective; penalties use all of them. None: all.
 
     Examples
     --------
@@ -211,9 +211,9 @@ class Bench:
         self._likelihoods: dict[tuple[float | None, float], Objective] = {}
 
     def path(self, every: Sequence[Candidate], known: Sequence[Fit | None] | None = None) -> Iterator[Fit]:
-        """The fit of each candidate.
+        """Yield the fit of each candidate.
 
-        It begins at the nearest fit so far or, where fits to nearly the same experts are `known`, at those.
+        It is warm-started at the nearest fit so far or, if fits to nearly the same experts are `known`, at those.
         """
         made: list[Fit] = []
         for i, candidate in enumerate(every):
@@ -225,10 +225,10 @@ class Bench:
             yield fit
 
     def _near(self, candidate: Candidate, made: Sequence[Fit]) -> Fit | None:
-        """Of the fits with the same base policy, the last on the candidate's own path, else that of the nearest λ0.
+        """Return the warm start of a candidate: of fits with its prior policy, the last on its path or the nearest λ0.
 
-        None where there is none, or where values are not finite there: trajectories with other goals are made likely.
-        Without a penalty weights may lie at the bound, far from all others: no fit begins there.
+        None if there is none, or if values are not finite there (pooled trajectories may have other goals). Fits
+        without a penalty are never used, since their weights may be at the bound, far from all others.
         """
         some = [fit for fit in made if fit.candidate.strength == candidate.strength and fit.candidate.lambda0 > 0.0]
         own = [fit for fit in some if fit.candidate.method == candidate.method]
@@ -247,7 +247,7 @@ class Bench:
         return self.fitted(candidate, near).theta
 
     def fitted(self, candidate: Candidate, near: Fit | None = None) -> Fit:
-        """Return the fit of a candidate; the search begins at a fit that is `near`, or where values are finite."""
+        """Return the fit of a candidate, warm-started at the fit `near`, or started where values are finite."""
         likelihood, quadratic = self.likelihood(candidate), self.penalty(candidate)
         if near is None:
             begin = first_theta(self.based(candidate), likelihood, self.theta_max)
@@ -266,11 +266,11 @@ class Bench:
         return Fit(candidate, found.theta, None, found.inside)
 
     def bend(self, candidate: Candidate, theta: Floats) -> Floats | None:
-        """How much the likelihood of a candidate bends at θ, −∇²L (d, d); None where that is dear to know."""
+        """Return the Hessian −∇²L (d, d) of a candidate at θ; None if it is expensive."""
         return bend_at(self.likelihood(candidate), theta)
 
     def based(self, candidate: Candidate) -> MDP:
-        """The problem, with the base policy of a candidate."""
+        """Return the problem with the prior policy of a candidate."""
         alpha = candidate.strength
         if alpha not in self._based:
             assert alpha is not None
@@ -279,7 +279,7 @@ class Bench:
         return self._based[alpha]
 
     def likelihood(self, candidate: Candidate) -> Objective:
-        """What a candidate makes likely, without its penalty."""
+        """Return the objective of a candidate without its penalty."""
         key = (candidate.strength, candidate.weight)
         if key not in self._likelihoods and candidate.weight > 0.0 and isinstance(self.everyone, Together):
             likely = made_likely(self.objective, self.entropy)
@@ -310,11 +310,11 @@ class Bench:
         return self._likelihoods[key]
 
     def penalty(self, candidate: Candidate) -> Floats | None:
-        """The matrix Q of a candidate's penalty and prior, or None."""
+        """Return the matrix Q of a candidate's penalty and prior, or None."""
         return self.likelihood(candidate).with_prior(self._penalty(candidate), self.theta_prior)
 
     def _penalty(self, candidate: Candidate) -> Floats | None:
-        """That of its penalty alone; what is not MESSI's has the trace of the yardstick's."""
+        """Return the matrix of the penalty only; other penalties than MESSI's have the trace of the yardstick's."""
         method, weight = METHODS[candidate.method], candidate.lambda0 / self.theta_max
         if not method.penalised or weight == 0.0:
             return None
@@ -333,7 +333,7 @@ class Bench:
         return self._penalties[similarity]
 
     def log_probabilities(self, candidate: Candidate, theta: Floats, held_out: Trajectories) -> Floats:
-        """The log-probability of each held-out trajectory, (n,); −inf where θ has no finite values."""
+        """Return the log-probability of each held-out trajectory, (n,); −inf if θ has no finite values."""
         mdp = self.based(candidate)
         reward = mdp.reward(theta)
         try:
@@ -346,11 +346,11 @@ class Bench:
 
     @cached_property
     def _first(self) -> Floats:
-        """How many trajectories begin in each state, (S,)."""
+        """The number of trajectories that begin in each state, (S,)."""
         if isinstance(self.everyone, Together):
             return self.everyone.first(self.mdp)
         return np.bincount(self.everyone.first, minlength=self.mdp.n_states).astype(np.float64)
 
     def score(self, candidate: Candidate, theta: Floats, held_out: Trajectories) -> float:
-        """Σ log-probability of held-out trajectories."""
+        """Return Σ log-probability of held-out trajectories."""
         return float(self.log_probabilities(candidate, theta, held_out).sum())

@@ -1,4 +1,4 @@
-"""Splits of the expert's trajectories, and the score of every candidate on what is held out."""
+"""Cross-validation: splits of the expert's trajectories, and held-out scores of every candidate."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from messirl.planning.sampling import random_source
 from messirl.selection.candidates import Bench, Candidate, Fit
 
 Split = tuple[Trajectories, Trajectories]
-ONE_BY_ONE = 4  # times cv units at most are held out one by one
+ONE_BY_ONE = 4  # up to this times cv units are held out one by one
 ALONE = "one expert trajectory: nothing can be held out, and it cannot be divided either, since {why}"
 
 
 class NothingHeldOut(ValueError):
-    """Raised where there is one expert trajectory that cannot be divided, so that nothing can be held out."""
+    """Error for a single expert trajectory that cannot be divided, so that nothing can be held out."""
 
 
 def splits(
     mdp: MDP, expert: Trajectories, cv: int = CV, groups: npt.ArrayLike | None = None, random_state: Any = None
 ) -> list[Split]:
-    """Pairs (train, held out): one by one up to 4·cv trajectories, else in cv folds.
+    """Return pairs (train, held out): one by one up to 4·cv trajectories, else in cv folds.
 
-    Groups, where given, are held out whole, in 4·cv folds at most, each of them a unit.
+    Groups, if given, are held out as a whole, in at most 4·cv folds, and each fold is a unit.
 
-    A single trajectory of an endless problem is divided in time: what comes later is held out.
+    A single trajectory of an endless problem is divided in time, and the later part is held out.
     """
     if groups is None and len(expert) == 1:
         _check_cv(cv)
@@ -51,7 +51,7 @@ def splits(
 def folds(
     n: int, cv: int = CV, groups: npt.ArrayLike | None = None, random_state: Any = None
 ) -> list[tuple[Ints, Ints]]:
-    """The rows of each split of n ≥ 2 trajectories: those to learn from, and those that are held out."""
+    """Return the rows of each split of n ≥ 2 trajectories: those for training, and those that are held out."""
     _check_cv(cv)
     rows = np.zeros(n)
     if groups is not None:
@@ -77,7 +77,7 @@ def _check_cv(cv: int) -> None:
 def _later_parts(mdp: MDP, expert: Trajectories) -> list[Split]:
     why = ""
     if expert.goals is not None or mdp.terminal[expert.last[0]]:
-        why = "it ends where it should, and a part of it would not"
+        why = "it ends at a goal or terminal state, and its parts would not"
     elif mdp.horizon is not None:
         why = f"a trajectory has {mdp.horizon} states"
     elif expert.lengths[0] < 8:
@@ -98,16 +98,16 @@ def _later_parts(mdp: MDP, expert: Trajectories) -> list[Split]:
 class Validation:
     """Held-out log-probabilities of C candidates: each of n units under fits that have not seen it.
 
-    A unit is a trajectory or, where whole groups are held out, all trajectories of a split.
+    A unit is a trajectory or, if whole groups are held out, all trajectories of a split.
 
     Attributes
     ----------
     candidates : list of Candidate
-        The experts alone first.
+        The experts only first.
     logs : array (C, n)
         The log-probability of each unit.
     steps : array of int (n,)
-        How many steps each unit has.
+        The number of steps of each unit.
     """
 
     candidates: list[Candidate]
@@ -122,16 +122,16 @@ class Validation:
     def _repr_html_(self) -> str:
         order = np.argsort(-self.scores, kind="stable")
         rows = [(self.candidates[i], float(self.scores[i]), self.gain(int(i), 0)) for i in order]
-        heads = ("candidate", "nats a step", f"over {self.candidates[0]}")
+        heads = ("candidate", "nats per step", f"over {self.candidates[0]}")
         note = f"{len(self.candidates)} candidates on {self.steps.size:,} held-out units"
         return card("Validation", note, {}, grid("candidates", heads, rows))
 
     def gain(self, one: int, over: int, confidence: float = CONFIDENCE) -> Gain:
-        """What one candidate gains over another, in nats per step, paired by unit, with its interval."""
+        """Return what one candidate gains over another, in nats per step, paired by unit, with its interval."""
         return paired_gain(self.logs[one], self.logs[over], self.steps, confidence)
 
     def rows(self, over: int = 0) -> list[dict[str, Any]]:
-        """One dict per candidate; gains are those over the candidate `over`."""
+        """Return one dict per candidate; gains are over the candidate `over`."""
         out = []
         for i, c in enumerate(self.candidates):
             gain = self.gain(i, over)
@@ -156,17 +156,17 @@ def cross_validate(
 ) -> Validation:
     """Score every candidate on every split.
 
-    expert : all of them, if they are to be fitted first: fits on splits begin where those to all end, and are quicker
-    known : those fits, one per candidate, where they were made before (`Bench.path`)
-    together : whether what a split holds out is one unit: trajectories of one group are not independent
+    expert : all experts, if they are to be fitted first: fits on splits are warm-started there, and faster
+    known : those fits, one per candidate, if they were made before (`Bench.path`)
+    together : whether the held-out part of a split is one unit: trajectories of one group are not independent
     progress : called with (done, all) after each fit, or with an executor after each split
     executor : runs the splits (see execution.run); None: this process
-    options : of the `Bench` that fits
+    options : for the `Bench` that fits
     """
-    pairs = [(train, test) for train, test in pairs if (test.lengths > 1).any()]  # nothing else can be scored
+    pairs = [(train, test) for train, test in pairs if (test.lengths > 1).any()]  # others cannot be scored
     if not pairs:
         raise ValueError("no held-out trajectory makes a step: there is nothing to score")
-    # Leaving out either of two equal trajectories leaves the same rest, which is fitted once.
+    # Leaving out either of two equal trajectories gives the same training set, which is fitted once.
     tasks = [(train, [test for _, test in same]) for train, same in groupby(pairs, key=lambda pair: pair[0])]
     first = known is None and expert is not None
     told, fits = count(1), (len(tasks) + first) * len(every)
@@ -187,7 +187,7 @@ def cross_validate(
 
 @dataclass(frozen=True)
 class _Fits:
-    """Every candidate fitted to one training part: log-probabilities of each held-out part, (C, its trajectories)."""
+    """Fits of every candidate to one training part, with log-probabilities (C, n) of each held-out part."""
 
     mdp: MDP
     every: tuple[Candidate, ...]

@@ -1,19 +1,19 @@
-"""The choice among validated candidates, and what it says of the unlabelled trajectories.
+"""Choice among validated candidates, and the verdict on the unlabelled trajectories.
 
-It is made here, in one place, for `MESSICV`, `messirl select`, `diagnose` and `messirl diagnose`.
+`MESSICV`, `messirl select`, `diagnose` and `messirl diagnose` share this rule.
 
-Few experts cannot tell candidates apart: the best of many scores on a handful of trajectories is luck, and choosing it
-loses more than methods differ. So there is a fixed default, the same for all data: light pooling with a light ridge or,
-without unlabelled trajectories, the light ridge alone. It is left only for what is significantly better at 99.9 %: the
-interval of the gain, paired by held-out unit, lies above zero. Of several such, the one whose interval has the highest
-lower end is taken.
+Few experts cannot distinguish candidates: the best of many scores on a handful of trajectories is luck, and choosing it
+loses more than methods differ. There is therefore a fixed default, the same for all data: weighted pooling with a light
+ridge or, without unlabelled trajectories, the light ridge on the experts only. Another candidate replaces it only if it
+is significantly better at 99.9 %: the interval of the gain, paired by held-out unit, lies above zero. Of several such
+candidates, the one whose interval has the highest lower end is taken.
 
-To leave the unlabelled trajectories out takes less: where they hurt (below), or where nothing shows that they lean
-towards what the experts do (selection/expert_agreement.py), what the experts alone give takes the place of the default.
+Leaving out the unlabelled trajectories takes less evidence. If they hurt (below), or nothing shows that they lean
+towards the experts (selection/expert_agreement.py), the choice among fits to the experts only replaces the default.
 
-The verdict on the unlabelled trajectories is what using them gains for held-out experts over the best that the experts
-alone give, chosen in the same way: they *help* where the 95 % interval of the gain lies above zero and *hurt* where it
-lies below. They have *no effect* where it includes zero and lies within ±0.01 nats per step; else it is *unclear*.
+The verdict on the unlabelled trajectories is the gain from using them, for held-out experts, over the best fit to the
+experts only, chosen by the same rule. They *help* if the 95 % interval of the gain lies above zero and *hurt* if it
+lies below. They have *no effect* if it includes zero and lies within ±0.01 nats per step; else it is *unclear*.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from messirl.selection.candidates import Candidate
 from messirl.selection.cross_validation import Validation
 from messirl.selection.expert_agreement import Likeness
 
-CLEAR = 0.999  # confidence with which a candidate must be better than the default: some forty are compared
+CLEAR = 0.999  # confidence at which a candidate must be better than the default: some forty are compared
 STRANGERS = "nothing shows that the unlabelled trajectories lean towards the experts"
-FEWEST = 4  # units below which nothing is chosen; a single trajectory that is divided makes three
-MOST = 100_000  # more units than this are not asked for
+FEWEST = 4  # with fewer units nothing is chosen; a single divided trajectory gives three
+MOST = 100_000  # the largest number of units that is ever suggested
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, and why.
+    """The chosen candidate and the reason.
 
     Attributes
     ----------
@@ -49,13 +49,13 @@ class Choice:
     candidate : Candidate
         The method and its knobs.
     reason : str
-        Why it was chosen, in a sentence.
+        The reason for the choice, in a sentence.
     default : int
         The place of the fixed default among the candidates.
     rival : int or None
-        The candidate that did best after it, or before it without being clearly better.
+        The best other candidate: the next one, or one with a higher score that is not significantly better.
     needed : int or None
-        How many held-out units would make the rival clearly better, if it is as much better as it seems.
+        The number of held-out units that would make the rival significantly better at the observed difference.
     """
 
     index: int
@@ -71,22 +71,22 @@ class Choice:
 
 
 def default_among(every: Sequence[Candidate], *, unlabelled: bool) -> int:
-    """The place of the fixed default: light pooling with a light ridge, or the ridge alone."""
+    """Return the index of the fixed default: weighted pooling with a light ridge, or the ridge on the experts only."""
     alone = Candidate("RidgeStd", LIGHT_RIDGE)
     return list(every).index(Candidate("LightPoolingStd", LIGHT_RIDGE, weight=LIGHT) if unlabelled else alone)
 
 
 def untested(every: Sequence[Candidate], why: str, *, unlabelled: bool) -> Choice:
-    """The fixed default, where nothing can be held out."""
+    """Return the fixed default, for when nothing can be held out."""
     index = default_among(every, unlabelled=unlabelled)
-    return Choice(index, every[index], f"{why}. So nothing can be chosen, and the fixed default is taken", index)
+    return Choice(index, every[index], f"{why}, so the fixed default is used", index)
 
 
 def choose(validation: Validation, like: Likeness | None = None, *, unlabelled: bool = True) -> Choice:
-    """The candidate to learn with.
+    """Choose the candidate to fit.
 
-    like : how much the unlabelled trajectories look like the expert's, where that is known
-    unlabelled : whether it may use the unlabelled trajectories
+    like : agreement of the unlabelled trajectories with the expert policy, if known
+    unlabelled : whether the choice may use the unlabelled trajectories
     """
     every, n = validation.candidates, validation.steps.size
     some = [i for i, c in enumerate(every) if unlabelled or not c.unlabelled]
@@ -103,23 +103,23 @@ def choose(validation: Validation, like: Likeness | None = None, *, unlabelled: 
         if harm.clear and harm.mean > 0.0:
             base, why = alone, f"the unlabelled trajectories hurt: without them {harm} over the fixed default"
         elif like is not None and like.leaning is False:
-            base, why = alone, f"{STRANGERS}, who are taken alone"
+            base, why = alone, f"{STRANGERS}, so only the experts are used"
     gains = {i: validation.gain(i, base, CLEAR) for i in some if i != base}
     clear = {i: gain for i, gain in gains.items() if gain.clear and gain.mean > 0.0}
     best = max(gains, key=lambda i: np.nan_to_num(gains[i].mean, nan=-np.inf))
     if clear:
         index = max(clear, key=lambda i: np.inf if np.isnan(clear[i].low) else clear[i].low)
-        than = "the fixed default" if base == default else "the experts alone"
+        than = "the fixed default" if base == default else "the experts only"
         told = f"significantly better than {than} at {100 * CLEAR:g} %, {every[base]}: {clear[index]}"
         return Choice(index, every[index], told, default, best if best != index else None)
     if not gains[best].mean > 0.0:
-        return Choice(base, every[base], f"{why}, and nothing does better", default, best)
+        return Choice(base, every[base], f"{why}, and no candidate does better", default, best)
     told = f"{why}; {every[best]} does best, but not significantly at {100 * CLEAR:g} %: {gains[best]}"
     return Choice(base, every[base], told, default, best, units_needed(gains[best], n))
 
 
 def units_needed(gain: Gain, n: int) -> int | None:
-    """How many units, instead of n, would leave zero out of a clear interval, if the difference stays as it is."""
+    """Return how many units, instead of n, would make the interval exclude zero if the difference stayed the same."""
     if not (np.isfinite(gain.low) and gain.mean > 0.0):
         return None
     units = np.unique(np.geomspace(n + 1, MOST, 2000).astype(int))
@@ -130,16 +130,16 @@ def units_needed(gain: Gain, n: int) -> int | None:
 
 @dataclass(frozen=True)
 class Use:
-    """What the unlabelled trajectories are worth to held-out experts.
+    """The gain from using the unlabelled trajectories, for held-out experts.
 
     Attributes
     ----------
     verdict : {"help", "hurt", "no effect", "unclear"}
-        What they do.
+        The effect of the unlabelled trajectories.
     gain : Gain
-        What using them gains over the experts alone, in nats per step, with its 95 % interval.
+        The gain over the experts only, in nats per step, with its 95 % interval.
     using, alone : Candidate
-        The two that are compared.
+        The two candidates that are compared.
     """
 
     verdict: str
@@ -153,7 +153,7 @@ class Use:
 
     @property
     def sentence(self) -> str:
-        """The same in one sentence."""
+        """The verdict in one sentence."""
         words = {
             "help": "helps",
             "hurt": "hurts",
@@ -166,15 +166,15 @@ class Use:
         )
 
     def summary(self) -> dict[str, Any]:
-        """What files hold of it."""
+        """Return the entry of result files."""
         told = {"using": str(self.using), "alone": str(self.alone)}
         return {"gain": self.gain.mean, "low": self.gain.low, "high": self.gain.high, **told}
 
 
 def worth(validation: Validation, choice: Choice) -> Use:
-    """What the unlabelled trajectories are worth under what was chosen, or under the default if that does not use them.
+    """Return the gain from the unlabelled trajectories with the chosen candidate, or the default if it uses none.
 
-    The experts alone are those that the same rule would choose without the others.
+    The comparison is with the candidate that the same rule would choose among those for the experts only.
     """
     alone = choose(validation, unlabelled=False).index
     using = choice.index if choice.candidate.unlabelled else choice.default

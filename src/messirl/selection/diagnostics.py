@@ -1,11 +1,11 @@
-"""Whether the unlabelled trajectories help, and how: one by one, direction by direction, and as a whole.
+"""Diagnosis of the effect of the unlabelled trajectories: in total, per trajectory, and per direction of θ.
 
-share      the part that trajectory j has in the penalty at θ̂:  Σ_k s_jk (θ̂ᵀΔ_jk)² / Σ_jk s_jk (θ̂ᵀΔ_jk)²
-likeness   how much better than chance the experts alone explain it, in nats per step (selection.likeness)
-influence  how far θ̂ moves if j is left out and everything is fitted again, ‖Δθ‖ in the metric of the likelihood; with
-           trajectories in files by one Newton step, similarities measured as with j
-directions generalised eigenvectors of Q against H = −∇²L: the penalty halves what the data say where q = h
-degrees of freedom   tr H (H + Q)⁻¹: how many directions the experts still decide
+share      the share of trajectory j in the penalty at θ̂:  Σ_k s_jk (θ̂ᵀΔ_jk)² / Σ_jk s_jk (θ̂ᵀΔ_jk)²
+likeness   its log-likelihood ratio of the expert policy to the uniform one, in nats per step (selection.likeness)
+influence  the change of θ̂ if j is left out and the model refitted, ‖Δθ‖ in the metric of the likelihood; with
+           trajectories in files by one Newton step, with the similarities measured with j
+directions generalised eigenvectors of Q against H = −∇²L: the penalty halves the estimate where q = h
+degrees of freedom   tr H (H + Q)⁻¹: the effective number of directions that the experts determine
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from messirl.selection.messicv import MESSICV
 from messirl.similarity import Precomputed
 from messirl.similarity.attribution import pair_pulls, pair_sums
 
-HARDLY = 0.005  # nats per step by which experts explain each other better than chance
-WITHOUT = "the base policy or the pooling would have to be found anew without each"
+HARDLY = 0.005  # nats per step of mutual agreement below which the experts hardly explain each other
+WITHOUT = "the prior policy or the weighted pooling would have to be recomputed without each"
 FLAT = 1e-10  # curvature, relative to the largest, below which a direction is not determined
 
 
@@ -49,7 +49,7 @@ class Direction:
     Attributes
     ----------
     shrinkage : float
-        The share, from 0 to 1, of what the data say about the direction that the penalty takes away.
+        The share, from 0 to 1, by which the penalty shrinks the estimate along the direction.
     weights : array (d,)
         The direction, of length 1.
     """
@@ -58,39 +58,39 @@ class Direction:
     weights: Floats
 
     def largest(self, names: npt.ArrayLike, n: int = 3) -> list[tuple[str, float]]:
-        """The features with the largest weights in it, the largest first."""
+        """Return the features with the largest weights in it, the largest first."""
         order = np.argsort(-np.abs(self.weights), kind="stable")[:n]
         return [(str(np.asarray(names)[j]), float(self.weights[j])) for j in order]
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What the unlabelled trajectories did to one fitted MESSI.
+    """Diagnosis of the effect of the unlabelled trajectories on one fitted MESSI.
 
     Attributes
     ----------
     verdict : {"help", "hurt", "no effect", "unclear"}
-        What the unlabelled trajectories do.
+        The effect of the unlabelled trajectories.
     evidence : list of str
-        What the verdict rests on, in sentences.
+        The evidence for the verdict, in sentences.
     similarity : array (u,)
         The mean similarity of each unlabelled trajectory to the experts.
     share : array (u,)
-        The share of the penalty that each of them has.
+        The share of each of them in the penalty.
     likeness : Likeness
-        How much better than chance the experts explain each of them.
+        The agreement of each of them with the expert policy.
     influence : array (u,) or None
-        How far θ moves without each of them; NaN where that was not computed, None where it was not asked for.
+        The change of θ without each of them; NaN where it was not computed, None if it was not requested.
     directions : list of Direction
         Directions of θ, the most shrunk first.
     degrees_of_freedom : float
-        How many directions the experts still decide beside the penalty.
+        The effective number of directions that the experts determine beside the penalty.
     identified : int
-        How many directions the experts would decide without the penalty.
+        The number of directions that the experts would determine without the penalty.
     choice : Choice or None
-        What the selection recommends.
+        The recommendation of the selection.
     use : Use or None
-        What the unlabelled trajectories gain for held-out experts, on which the verdict rests.
+        The gain for held-out experts from the unlabelled trajectories, on which the verdict is based.
     """
 
     verdict: str
@@ -106,11 +106,11 @@ class Diagnosis:
     use: Use | None = None
 
     def rows(self) -> list[dict[str, float]]:
-        """One dict per unlabelled trajectory."""
+        """Return one dict per unlabelled trajectory."""
         return [self.row(j) for j in range(self.similarity.size)]
 
     def row(self, j: int) -> dict[str, float]:
-        """Return what was found of one of them; `agreement` is its `likeness` shrunk by length, with its interval."""
+        """Return the measures of one of them; `agreement` is its `likeness` shrunk by length, with its interval."""
         nan, found = float("nan"), self.likeness.agreement
         return {
             "similarity": float(self.similarity[j]),
@@ -140,17 +140,17 @@ def diagnose(
 ) -> Diagnosis:
     """Diagnose a fitted model with the trajectories it was fitted to.
 
-    The verdict is that of `MESSICV` with the model's similarity (with the default one where that is a given matrix), as
-    `messirl select` would choose: what using them gains for held-out experts. Likeness and influence explain it.
+    The verdict is that of `MESSICV` with the model's similarity (the default one if that is a given matrix), as in
+    `messirl select`: the gain for held-out experts from using them. Likeness and influence explain it.
 
-    unlabelled : Trajectories, or where they are in Parquet files, as for `MESSI`; shares of very many are then
-        estimated, and influence is found by one Newton step without each
-    influential : for how many trajectories, those with the largest shares, the model is refitted without them
-    progress : called with (done, all) after each of these refits
+    unlabelled : Trajectories, or Parquet files of them, as for `MESSI`; shares of very many are then estimated, and
+        influence is found by one Newton step without each
+    influential : number of trajectories, those with the largest shares, for which the model is refitted without them
+    progress : called with (done, total) after each of these refits
     executor : runs the splits and refits (see execution.run); None: this process
     """
     if not isinstance(model, MESSI):
-        raise TypeError(f"model must be a fitted MESSI, not {type(model).__name__}: of a MESSICV give best_estimator_")
+        raise TypeError(f"model must be a fitted MESSI, not {type(model).__name__}: for a MESSICV use best_estimator_")
     model._fitted()
     unlabelled = streamed_or_not(unlabelled)
     if isinstance(unlabelled, StreamedTrajectories):
@@ -175,7 +175,7 @@ def diagnose(
     with quietly():
         chosen.fit(mdp, expert, unlabelled, groups, executor=executor)
     alike = chosen.likeness_
-    if alike is None:  # of a model that is not causal, or where nothing can be held out
+    if alike is None:  # the model is not causal, or nothing can be held out
         asked: dict[str, Any] = {"cv": cv, "random_state": random_state, "theta_max": model._bound}
         alike = likeness(mdp, expert, unlabelled, groups=groups, **asked)
     l = len(expert)
@@ -189,7 +189,7 @@ def diagnose(
             found = leave_one_out(model, mdp, expert, unlabelled, which, progress=progress, executor=executor)
             influence[which] = found
         elif model.unlabelled_weight > 0.0 or isinstance(model.reference, str):
-            evidence.append(f"no influence is computed of trajectories in files, since {WITHOUT}")
+            evidence.append(f"no influence is computed for trajectories in files, since {WITHOUT}")
         else:
             influence[which] = without_each(model, expert, block, counts, l + which)
     return Diagnosis(
@@ -208,26 +208,26 @@ def diagnose(
 
 
 def evidence_of(chosen: MESSICV, alike: Likeness) -> list[str]:
-    """What the verdict of a selection rests on, and how the unlabelled trajectories behave, in sentences."""
+    """Return the evidence for the verdict of a selection, and the agreement with the experts, in sentences."""
     assert chosen.use_ is not None
     said = [
         chosen.use_.sentence,
         f"recommended: {chosen.candidate_}: {chosen.reason_}",
-        f"how they behave is another matter: held-out expert trajectories are {alike.expert:+.3f} nats a step better "
-        "explained by the other experts than by chance",
-        f"the unlabelled ones are at {alike.mean:+.3f} on average; {int(alike.alike.sum()):,} of "
+        "agreement with the expert policy does not decide this: for held-out expert trajectories it is "
+        f"{alike.expert:+.3f} nats per step, compared with the uniform policy",
+        f"for the unlabelled trajectories it is {alike.mean:+.3f} on average; {int(alike.alike.sum()):,} of "
         f"{alike.unlabelled.size:,} are above zero; their steps are {alike.lean} (the mean of the ratios, "
         "not of their logarithms)",
     ]
     if alike.expert <= HARDLY:
-        said.append("the experts hardly explain each other: too few, or too different, to be sure of this")
+        said.append("the experts hardly agree with each other: they may be too few, or too different, to measure this")
     return said
 
 
 def penalty_shares(weights: Any, counts: Floats, theta: Floats) -> Floats:
-    """Each trajectory's share of R(θ), (n,); what a pair contributes is divided between the two.
+    """Return each trajectory's share of R(θ), (n,); the contribution of a pair is divided between the two.
 
-    weights : (n, n) similarities, dense or sparse, or the function that gives blocks of them, `Similarity.on`
+    weights : (n, n) similarities, dense or sparse, or a function that returns blocks of them, `Similarity.on`
     """
     block = weights if callable(weights) else Precomputed(weights).on(None, counts)
     part = pair_sums(block, values_of(counts, theta))
@@ -236,30 +236,30 @@ def penalty_shares(weights: Any, counts: Floats, theta: Floats) -> Floats:
 
 
 def values_of(counts: Any, theta: Floats) -> Floats:
-    """F θ (n,), piece by piece."""
+    """Return F θ (n,), computed piece by piece."""
     return np.concatenate([counts[part] @ theta for part in pieces(*counts.shape)])
 
 
 def mean_similarity(block: Any, l: int, n: int) -> Floats:
-    """The mean similarity of the trajectories l, l + 1, … to the first l of them, (n − l,)."""
+    """Return the mean similarity of the trajectories l, l + 1, … to the first l of them, (n − l,)."""
     parts = (slice(l + part.start, l + part.stop) for part in pieces(n - l, l))
     return np.concatenate([np.asarray(block(slice(l), part).mean(axis=0)).ravel() for part in parts])
 
 
 def penalty_directions(model: MESSI, expert: Trajectories) -> tuple[list[Direction], float, int]:
-    """Directions by falling shrinkage q / (h + q), the effective degrees of freedom, and the number identified."""
-    bend = _curvature(model, expert)
-    pull = np.zeros_like(bend) if model.quadratic_ is None else model.quadratic_
-    size = np.sqrt(np.maximum(np.diag(bend + pull), 0.0))
+    """Return directions by falling shrinkage q / (h + q), effective degrees of freedom, and the number identified."""
+    hessian = _curvature(model, expert)
+    pull = np.zeros_like(hessian) if model.quadratic_ is None else model.quadratic_
+    size = np.sqrt(np.maximum(np.diag(hessian + pull), 0.0))
     unit = np.where(size > 0, 1.0 / np.where(size > 0, size, 1.0), 0.0)
-    values, vectors = np.linalg.eigh((bend + pull) * np.outer(unit, unit))
+    values, vectors = np.linalg.eigh((hessian + pull) * np.outer(unit, unit))
     kept = vectors[:, values > FLAT * max(float(values[-1]), 1e-300)]
     basis = unit[:, None] * kept  # the directions that data and penalty together determine
-    shrinkage, inside = eigh(basis.T @ pull @ basis, basis.T @ (bend + pull) @ basis)
+    shrinkage, inside = eigh(basis.T @ pull @ basis, basis.T @ (hessian + pull) @ basis)
     order = np.argsort(-shrinkage, kind="stable")
     found = [Direction(float(np.clip(shrinkage[i], 0.0, 1.0)), _unit(basis @ inside[:, i])) for i in order]
     freedom = float(np.sum(1.0 - np.clip(shrinkage, 0.0, 1.0)))
-    alone = np.linalg.eigvalsh(bend * np.outer(unit, unit))
+    alone = np.linalg.eigvalsh(hessian * np.outer(unit, unit))
     return found, freedom, int(np.sum(alone > FLAT * max(float(alone[-1]), 1e-300)))
 
 
@@ -273,46 +273,46 @@ def leave_one_out(
     progress: Any = None,
     executor: Any = None,
 ) -> Floats:
-    """√(Δθᵀ H Δθ) of a refit without each of the unlabelled trajectories `which`, H the curvature of −L at θ̂."""
-    bend = _curvature(model, expert)
+    """Return √(Δθᵀ H Δθ) of a refit without each of the unlabelled trajectories `which`, H the Hessian of −L at θ̂."""
+    hessian = _curvature(model, expert)
     again = clone(model).set_params(theta_init=model.theta_, warm_start=False, callback=None)
     work = functools.partial(_without, again, mdp, expert, unlabelled)
     moves = (theta - model.theta_ for theta in run(work, np.asarray(which).tolist(), executor, progress))
-    return np.array([np.sqrt(max(float(moved @ bend @ moved), 0.0)) for moved in moves])
+    return np.array([np.sqrt(max(float(moved @ hessian @ moved), 0.0)) for moved in moves])
 
 
 def without_each(model: MESSI, expert: Trajectories, block: Any, counts: Any, which: Ints) -> Floats:
-    """As `leave_one_out` for the rows `which` of Σ, but by one Newton step, and with the similarities that Σ has.
+    """Return `leave_one_out` for the rows `which` of Σ by one Newton step, with the similarities of the full Σ.
 
         Δθ = −(H + Q)⁻¹ (Q_j − Q) θ̂,   Q_j − Q = λ (M − 2 G_j) / (n − 1)
 
-    M = (1/n) Σ_j G_j is the penalty's matrix, G_j what the pairs of j add to it. The refit would differ from this in
-    the order of 1/n², and its search would end before such small moves. Weights at their bound stay there.
+    M = (1/n) Σ_j G_j is the penalty's matrix, G_j the contribution of the pairs of j. A refit differs from this in the
+    order of 1/n², and its search would stop before such small changes. Weights at their bound stay there.
     """
-    theta, bend = model.theta_, _curvature(model, expert)
+    theta, hessian = model.theta_, _curvature(model, expert)
     if model.quadratic_ is None or model.penalty_matrix_ is None:
         return np.zeros(len(which))
     strength, free = float(model.lambda0) / model._bound, np.abs(theta) < (1.0 - FLAT) * model._bound
     pulls = pair_pulls(block, which, counts, values_of(counts, theta))
     push = strength / (len(counts) - 1) * (2.0 * pulls - model.penalty_matrix_ @ theta)
     moves = np.zeros_like(push)
-    stiff = (bend + model.quadratic_)[np.ix_(free, free)]
+    stiff = (hessian + model.quadratic_)[np.ix_(free, free)]
     moves[:, free] = np.linalg.lstsq(stiff, push[:, free].T, rcond=FLAT)[0].T
-    return np.asarray(np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", moves, bend, moves), 0.0)))
+    return np.asarray(np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", moves, hessian, moves), 0.0)))
 
 
 def _curvature(model: MESSI, expert: Trajectories) -> Floats:
-    """−∇²L at θ̂, (d, d), L the experts' part of what the model maximises."""
+    """Return −∇²L at θ̂, (d, d), with L the experts' part of the objective."""
     objective = Objective.from_trajectories(model.mdp_, expert, model.entropy, objective=model.likelihood_)
     return -objective.hessian(model.theta_)
 
 
 def _without(model: MESSI, mdp: MDP, expert: Trajectories, unlabelled: Trajectories, j: int) -> Floats:
-    """θ of a fit without the unlabelled trajectory j."""
+    """Return θ of a fit without the unlabelled trajectory j."""
     rest = unlabelled[np.delete(np.arange(len(unlabelled)), j)] if len(unlabelled) > 1 else None
     everyone = np.arange(len(expert) + len(unlabelled))
     again = clone(model).set_params(similarity=model.measure.part(np.delete(everyone, len(expert) + j)))
-    if rest is None and isinstance(model.reference, str):  # nothing is left to say what is usual
+    if rest is None and isinstance(model.reference, str):  # no trajectory is left to estimate the prior policy
         again.set_params(reference=None)
     with quietly():
         theta: Floats = again.fit(mdp, expert, rest).theta_

@@ -2,13 +2,13 @@
 
 A reward is learnt from the experts only, with a normal prior chosen by cross-validation over their trajectories. The
 agreement of a trajectory is its log-likelihood ratio per step of the resulting policy π to the uniform policy u. Above
-zero it goes where the expert would; below zero a random walk explains it better.
+zero the expert policy explains it better; below zero a random walk does.
 
 The mean of two steps is mostly noise, so trajectories are ranked by estimates that are shrunk by length (`shrunken`).
 
 A set of trajectories may lean towards the experts although its agreement is low, such as one that follows them half of
-the time and wanders else. How much it *leans* is how much likelier its steps are under π than under u, the mean of
-π/u − 1: zero for a random walk, however sharp π is.
+the time and wanders otherwise. Its *lean* is the mean of π/u − 1 over its steps: how much likelier they are under π
+than under u. It is zero for a random walk, however sharp π is.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from messirl.selection.candidates import Bench, Candidate, Fit
 from messirl.selection.cross_validation import Split, splits
 from messirl.similarity import CompleteGraph
 
-LEANING = 0.9  # confidence of the interval of leaning, which must lie above zero
-PRIORS = (0.1, 0.3, 1.0, 3.0, 10.0)  # standard deviations of the weights, in their own units
+LEANING = 0.9  # confidence of the interval of the lean, which must lie above zero
+PRIORS = (0.1, 0.3, 1.0, 3.0, 10.0)  # standard deviations of the weights, in units of their features
 ALONE = Candidate("MaxEnt")
-LESSONS = 64  # sets of experts whose fits an MDP keeps
+LESSONS = 64  # sets of experts whose fits are cached on an MDP
 
 
 @dataclass(frozen=True)
 class Lean(Gain):
-    """How much likelier steps are for an expert than by chance: the mean of π/u − 1, and the ends of its interval.
+    """The mean of π/u − 1, how much likelier steps are under the expert policy than by chance, with its interval.
 
     Attributes
     ----------
@@ -85,18 +85,18 @@ class Shrunken:
 
 @dataclass(frozen=True)
 class Likeness:
-    """Agreement of trajectories with the expert policy: log-likelihood ratios to the uniform one, in nats per step.
+    """Agreement of trajectories with the expert policy: log-likelihood ratios to uniform, in nats per step.
 
     Attributes
     ----------
     unlabelled : array (u,)
-        Of each unlabelled trajectory, the mean of its steps.
+        The mean over the steps of each unlabelled trajectory.
     expert : float
         The mean over held-out expert trajectories.
     prior : float
-        `theta_prior` of the fit to the experts alone.
+        `theta_prior` of the fit to the experts only.
     lean : Lean
-        How much the unlabelled trajectories lean towards the expert, with its 90 % interval.
+        The lean of the unlabelled trajectories towards the experts, with its 90 % interval.
     steps : array (u,) or None
         The number of steps of each.
     variance : float
@@ -120,7 +120,7 @@ class Likeness:
         """Return the trajectories of highest and of lowest agreement, at most so many, and none in both if u > 1.
 
         The shrunken values divide the trajectories into halves. The upper half is ordered by the lower end of the
-        interval and the lower half by the upper end, so that no trajectory comes first for being uncertain.
+        interval and the lower half by the upper end, so that no trajectory comes first because it is uncertain.
         """
         found, half = self.agreement, max(self.unlabelled.size // 2, 1)
         with np.errstate(invalid="ignore"):
@@ -138,12 +138,12 @@ class Likeness:
 
     @property
     def alike(self) -> Flags:
-        """Which unlabelled trajectories the experts explain better than chance does."""
+        """Mask of the unlabelled trajectories that the expert policy explains better than chance."""
         return np.asarray(self.unlabelled > 0.0)
 
     @property
     def leaning(self) -> bool | None:
-        """Whether they clearly lean towards the expert; None where the expert has no direction to lean towards."""
+        """True if the lean is significant; None if the expert policy is no better than chance on held-out experts."""
         return None if self.expert <= 0.0 else bool(self.lean.clear and self.lean.mean > 0.0)
 
 
@@ -161,8 +161,8 @@ def likeness(
 ) -> Likeness:
     """Return the agreement of each unlabelled trajectory with the policy of a fit to the experts only.
 
-    That is its log-probability per step under the policy learnt, less that under the uniform one. The model is the
-    causal one. If an endless problem has one expert trajectory, its later part is held out.
+    It is the log-probability per step under the learnt policy minus that under the uniform one. The model is the causal
+    one. If an endless problem has one expert trajectory, its later part is held out.
     """
     if isinstance(unlabelled, StreamedTrajectories):  # checked as they are read
         first, chunks = gathered(mdp, unlabelled).first, unlabelled.chunks(mdp)
@@ -203,10 +203,10 @@ def shrunken(values: Floats, steps: npt.ArrayLike, variance: float) -> Shrunken:
         â_j = μ + B_j (x_j − μ),     B_j = τ² w_j
         Var â_j = B_j s²/T_j + (1 − B_j)² / Σ w_j
 
-    The errors take for τ² at least its own standard error where τ is zero, s² √(2(k − 1)) / [N − Σ T_j²/N]: else all
-    intervals would be that of μ where τ² is estimated as zero.
+    The errors use for τ² at least its standard error at τ = 0, s² √(2(k − 1)) / [N − Σ T_j²/N]. Otherwise all intervals
+    would equal that of μ if τ² is estimated as zero.
 
-    values : (u,) x_j, the mean of the steps of trajectory j; −∞ stays, and counts for no other
+    values : (u,) x_j, the mean of the steps of trajectory j; −∞ stays, and does not affect the others
     steps : (u,) T_j; a trajectory without a step is estimated by μ
     variance : s² of the steps within a trajectory; NaN: not known, and nothing is shrunk
 
@@ -238,7 +238,7 @@ def shrunken(values: Floats, steps: npt.ArrayLike, variance: float) -> Shrunken:
 
 @dataclass(frozen=True)
 class _Lesson:
-    """What was learnt from the experts alone; it does not depend on the unlabelled trajectories."""
+    """The fit to the experts only, which does not depend on the unlabelled trajectories."""
 
     theta: Floats
     gain: float
@@ -246,9 +246,9 @@ class _Lesson:
 
 
 def _learn(mdp: MDP, expert: Trajectories, pairs: Sequence[Split], options: dict[str, Any]) -> _Lesson:
-    """The prior, and θ with it, that predict held-out experts best."""
+    """Return the fit with the prior that predicts held-out experts best."""
     bench, fits = Bench(mdp, expert, None, **options), list[Fit]()
-    for prior in PRIORS:  # from narrow to wide, each from where the last one ended
+    for prior in PRIORS:  # from narrow to wide, each warm-started at the last one
         bench.theta_prior = prior
         theta = bench.fit(ALONE, fits[-1] if fits else None)
         fits.append(Fit(ALONE, theta, bench.bend(ALONE, theta)))
@@ -269,7 +269,7 @@ def _learn(mdp: MDP, expert: Trajectories, pairs: Sequence[Split], options: dict
 def _explained(mdp: MDP, reward: Floats, some: Trajectories, start: Floats) -> tuple[Floats, Floats, Floats]:
     """Return Σ g, Σ exp g and Σ (g − ḡ)² over the steps of every trajectory, (n,) each, with g = log π/u of a step.
 
-    They are −inf, 0 and 0 where the experts' reward has no finite value.
+    They are −inf, 0 and 0 if the experts' reward has no finite value.
     """
     logs, times, squares = np.full(len(some), -np.inf), np.zeros(len(some)), np.zeros(len(some))
     with np.errstate(divide="ignore"):
@@ -295,7 +295,7 @@ def _explained(mdp: MDP, reward: Floats, some: Trajectories, start: Floats) -> t
 
 
 def _key(pairs: Sequence[Split]) -> str:
-    """A short text that identifies the trajectories of all splits."""
+    """Return a short text that identifies the trajectories of all splits."""
     content = hashlib.sha256()
     for one in (part for pair in pairs for part in pair):
         for array in (one.states, one.offsets, one.actions, one.goals):

@@ -1,12 +1,11 @@
-"""What each group of unlabelled trajectories is worth on its own to held-out experts.
+"""Cross-validated gain from each group of unlabelled trajectories on its own.
 
-The fixed default (light pooling with a light ridge, see selection/decision_rule.py)
+The fixed default (weighted pooling with a light ridge, see selection/decision_rule.py)
 is fitted with the trajectories of one
-group and no others, on the same splits of the experts as all the rest, and compared with the same ridge on the experts
-alone: paired by held-out trajectory or, where whole groups of experts are held out, by split. The ridge is the same for
-all, in the units of all trajectories. Nothing is chosen by the data, so that intervals need no correction for a choice.
-A trajectory counts as much in every group, so that a group of many counts more than one of few: that is what using it
-alone would do.
+group only, on the same splits of the experts as everything else. It is compared with the same ridge on the experts
+only: paired by held-out trajectory or, if whole groups of experts are held out, by split. The ridge is the same for
+all, in the units of all trajectories. Nothing is chosen by the data, so intervals need no correction for a choice.
+Every trajectory has the same weight, so a large group counts more than a small one, as it would if used alone.
 """
 
 from __future__ import annotations
@@ -48,23 +47,23 @@ def use_by_group(
     executor: Any = None,
     **options: Any,
 ) -> list[Breakdown]:
-    """What held-out experts gain from each group of unlabelled trajectories alone: "tourists help, schools hurt".
+    """Return what held-out experts gain from each group of unlabelled trajectories alone.
 
     labels : (u,) the group of each unlabelled trajectory
-    column, order : what the groups are of, and their order; None: sorted
-    expert_labels : (l,) the group of each expert; then what all unlabelled trajectories together gain for each of these
-        groups, and how well the experts of each are predicted, are found as well
-    yardstick : similarity that the strength of the ridge is measured by, as in `Bench`. None: the complete graph
-    cv, groups, random_state : of the splits, as for `splits`
+    column, order : the column that makes the groups, and their order; None: sorted
+    expert_labels : (l,) the group of each expert; if given, the result also has the score of the experts of each group,
+        and their gain from all unlabelled trajectories together
+    yardstick : similarity that scales the strength of the ridge, as in `Bench`. None: the complete graph
+    cv, groups, random_state : for the splits, as for `splits`
     progress : called with (done, all) after each group
     executor : runs the splits (see execution.run); None: this process
-    options : of the `Bench` that fits, such as theta_max
+    options : for the `Bench` that fits, such as theta_max
     """
     label = np.asarray(labels)
     if label.shape != (len(unlabelled),):
         raise ValueError(f"labels has shape {label.shape}: give one for each of the {len(unlabelled)} trajectories")
     if len(expert) < 2:
-        raise NothingHeldOut("one expert trajectory: no other can be held out to judge groups by")
+        raise NothingHeldOut("one expert trajectory: no other can be held out to judge groups by; give at least two")
     names = [name for name in (np.unique(label).tolist() if order is None else order) if (label == name).any()]
     held = [pair for pair in folds(len(expert), cv, groups, random_state) if (expert.lengths[pair[1]] > 1).any()]
     pairs = [(expert[train], expert[test]) for train, test in held]
@@ -87,9 +86,8 @@ def use_by_group(
     )
     paired = "held-out trajectory" if groups is None else "split, which holds out whole groups of experts"
     told = (
-        f"What held-out experts gain, in nats a step, where the unlabelled trajectories of one group and no others are "
-        f"used ({USING}), over the experts alone ({ALONE}); paired by {paired}. A group of many counts more than one "
-        "of few."
+        f"The gain on held-out experts, in nats per step, from the unlabelled trajectories of one group only ({USING}) "
+        f"over the experts only ({ALONE}); paired by {paired}. A large group counts more than a small one."
     )
     out = [Breakdown("use", column, "Using each group alone", told, found, whole[0])]
     if expert_labels is None:
@@ -97,15 +95,15 @@ def use_by_group(
     rows = np.concatenate([test for _, test in held])
     own = np.asarray(expert_labels)[rows].tolist()
     if groups is not None and np.array_equal(np.asarray(groups)[rows], own):
-        unit = None  # of one individual there are its trajectories alone
+        unit = None  # each group is one individual, whose trajectories are the units
     if len(set(own)) > 1:
         scores = by_group(alone, together.steps, own, order, unit)
-        told = f"Log-probability a step of held-out experts under a fit to the other experts alone ({ALONE})."
+        told = f"Log-probability per step of held-out experts under a fit to the other experts only ({ALONE})."
         out.append(Breakdown("score", column, "Score of held-out experts", told, scores))
         gains = by_group(using - alone, together.steps, own, order, unit, zero=True)
         told = (
-            f"What held-out experts of each group gain, in nats a step, if all unlabelled trajectories are used "
-            f"({USING}), over the experts alone ({ALONE})."
+            f"The gain on held-out experts of each group, in nats per step, from all unlabelled trajectories ({USING}) "
+            f"over the experts only ({ALONE})."
         )
-        out.append(Breakdown("gain", column, "Using all of them, for experts", told, gains, whole[0]))
+        out.append(Breakdown("gain", column, "Gain from all unlabelled ones, for experts", told, gains, whole[0]))
     return out

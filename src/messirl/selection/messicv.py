@@ -1,4 +1,4 @@
-"""MESSI that chooses λ0 and the similarity itself, and an unbiased score of the whole procedure."""
+"""MESSI with λ0, similarity and method chosen by cross-validation, and an unbiased nested score."""
 
 from __future__ import annotations
 
@@ -33,64 +33,64 @@ from messirl.similarity import DEFAULT, CompleteGraph, as_similarity
 
 LOG = logging.getLogger(__name__)
 AMONG = (
-    "all {n} expert trajectories are among the unlabelled ones, state by state: if these are the same recordings, take "
-    "them out there, since candidates that learn from them have seen the experts that are held out"
+    "all {n} expert trajectories are among the unlabelled ones, state by state: if they are the same recordings, "
+    "remove them there, since candidates that use them have seen the held-out experts"
 )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MESSICV(MaximumEntropy):
-    """The way to use unlabelled trajectories chosen by held-out expert trajectories: MESSI, another, or none.
+    """Choice of how to use unlabelled trajectories, by cross-validation over the experts: MESSI, another way, or none.
 
-    Candidates are MESSI at several λ0, the complete graph, a base policy, light pooling and the experts alone. There is
-    a fixed default, which is left only for what is clearly better (selection/decision_rule.py).
-    Once fitted it is what it
-    chose: `theta_`, `policy_`, `score` and all else are those of `best_estimator_`.
+    Candidates are MESSI at several λ0, the complete graph, a prior policy, weighted pooling and the experts only.
+    A fixed default is replaced only by a significantly better candidate (selection/decision_rule.py).
+    Once fitted, `theta_`,
+    `policy_`, `score` and everything else are those of `best_estimator_`.
 
     Parameters
     ----------
     similarities : sequence of similarities, optional
-        The ones to choose from. None: RBF with the median width, on counts in units of their spread.
+        The similarities to choose from. None: RBF with the median width, on counts in units of their spread.
     lambdas : sequence of float
-        The λ0 to choose from; zero is always among them.
+        The values of λ0 to choose from; zero is always among them.
     cv : int
-        Folds; up to 4·cv expert trajectories, or groups of them, are held out one by one.
+        Number of folds; up to 4·cv expert trajectories, or groups of them, are held out one by one.
     theta_max : float
         Bound on every weight.
     theta_prior : float, optional
         Standard deviation of a normal prior of every weight of every candidate, in units of one over the spread of its
         feature. None: no prior.
     validation_tol : float
-        `tol` of the fits on splits, which need not be as exact as the last one.
+        `tol` of the fits on splits, which need not be as exact as the final one.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        For the splits; None: the same ones every time, as the command has them.
+        For the splits. None: a fixed seed, as on the command line.
     progress : callable, optional
-        Called with (fits done, fits in all).
+        Called with (fits done, all fits).
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The choice, fitted to all experts.
+        The chosen estimator, fitted to all experts.
     fitted_to_ : tuple
-        What it was fitted to: `best_estimator_.fit(mdp, *fitted_to_)`.
+        The data it was fitted to: `best_estimator_.fit(mdp, *fitted_to_)`.
     candidate_ : Candidate
-        The method and its knobs.
+        The method and its hyperparameters.
     choice_ : Choice
-        The candidate, its place in `validation_`, the reason, and what would change it.
+        The candidate, its index in `validation_`, the reason, and the best other candidate.
     reason_ : str
-        Why it was chosen, in a sentence.
+        The reason for the choice, in a sentence.
     validation_ : Validation or None
-        Held-out log-probabilities of every candidate; None where no expert could be held out.
+        Held-out log-probabilities of every candidate; None if no expert could be held out.
     use_ : Use or None
-        What the unlabelled trajectories gain for held-out experts; None without any, or where none could be held out.
+        The gain from the unlabelled trajectories for held-out experts; None without any, or if nothing was held out.
     verdict_ : str or None
         "help", "hurt", "no effect" or "unclear", by `use_`.
     likeness_ : Likeness or None
-        How much they look like the expert's.
+        Agreement of the unlabelled trajectories with the expert policy.
 
     References
     ----------
-    The paper leaves λ0 to the user; docs/selection.md says how it is chosen here and what that is worth.
+    The paper leaves λ0 to the user; docs/selection.md describes the choice made here and its evaluation.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class MESSICV(MaximumEntropy):
     >>> model.verdict_, round(model.use_.gain.mean, 2)
     ('hurt', -0.2)
 
-    Others like the experts do no harm, and nothing is clearly better than the fixed default.
+    Unlabelled trajectories like the experts do no harm, and nothing is significantly better than the fixed default.
 
     >>> model = MESSICV(lambdas=[0.1, 1.0]).fit(mdp, expert[:10], expert[10:])
     >>> print(model.candidate_)
@@ -126,7 +126,7 @@ class MESSICV(MaximumEntropy):
     validation_tol: float = 1e-4
     progress: Any = None
 
-    solver: str = field(default=SOLVER, init=False)  # not a parameter, like the next four
+    solver: str = field(default=SOLVER, init=False)  # not parameters: this and the next four
     step_size: float = field(default=STEP_SIZE, init=False)
     theta_init: Any = field(default=None, init=False)
     callback: Any = field(default=None, init=False)
@@ -142,11 +142,11 @@ class MESSICV(MaximumEntropy):
         *,
         executor: Any = None,
     ) -> Self:
-        """Choose on splits of the experts (by `groups`, where given), then fit the choice to all of them.
+        """Choose on splits of the experts (by `groups`, if given), then fit the choice to all of them.
 
-        Where nothing can be held out the fixed default is fitted, and `reason_` says so.
+        If nothing can be held out, the fixed default is fitted and `reason_` says so.
 
-        unlabelled : Trajectories, or where they are in Parquet files, as for `MESSI`
+        unlabelled : Trajectories, or the path of Parquet files, as for `MESSI`
         executor : runs the splits (see execution.run); None: this process
         """
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
@@ -213,13 +213,13 @@ class MESSICV(MaximumEntropy):
         return self
 
     def save(self, path: Any) -> None:
-        """Write the chosen, fitted model to a file; how it was chosen is not saved."""
+        """Write the chosen, fitted model to a file, without the record of the choice."""
         self._fitted()
         self.best_estimator_.save(path)
 
 
 def _all_among(expert: Trajectories, unlabelled: Trajectories) -> bool:
-    """Whether every expert trajectory is, state by state, an unlabelled one too."""
+    """Return whether every expert trajectory is, state by state, an unlabelled one too."""
     there = {_content(one) for one in unlabelled}
     return all(_content(one) in there for one in expert)
 
@@ -230,7 +230,7 @@ def _content(one: Any) -> tuple[bytes, int | None]:
 
 
 def _defined(similarities: Sequence[Any], everyone: Any, counts: Floats, *, heard: bool) -> list[Any]:
-    """The similarities that exist for these trajectories; of the others, where `heard`, a warning says why not."""
+    """Return the similarities that are defined for these trajectories; warn of each other one if `heard`."""
     kept = []
     for similarity in similarities:
         try:
@@ -245,14 +245,14 @@ def _defined(similarities: Sequence[Any], everyone: Any, counts: Floats, *, hear
 
 @dataclass(frozen=True)
 class NestedScore:
-    """The held-out score of the whole procedure, choosing included.
+    """The held-out score of the whole procedure, including the choice.
 
     Attributes
     ----------
     scores : array (K,)
         Log-probability per step on the trajectories that each outer split holds out.
     chosen : list of Candidate
-        What was chosen on the rest of each split.
+        The candidate chosen on the rest of each split.
     """
 
     scores: Floats
@@ -277,7 +277,7 @@ def nested_score(
     groups: npt.ArrayLike | None = None,
     executor: Any = None,
 ) -> NestedScore:
-    """The score of choosing and fitting together, by nested validation: no choice sees what it is scored on."""
+    """Return the score of choice and fit together by nested cross-validation: no choice sees its test data."""
     rows = np.arange(len(expert))
     names = rows if groups is None else np.asarray(groups)
     n = np.unique(names).size
@@ -299,7 +299,7 @@ def _outer(
     groups: npt.ArrayLike | None,
     fold: tuple[Ints, Ints],
 ) -> tuple[float, Candidate]:
-    """Choose on the training part of a fold, and score what was chosen on the rest."""
+    """Choose on the training part of a fold, and score the choice on the rest."""
     train, test = fold
     model = clone(estimator).fit(mdp, expert[train], unlabelled, None if groups is None else np.asarray(groups)[train])
     return model.score(expert[test]), model.candidate_

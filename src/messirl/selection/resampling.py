@@ -1,4 +1,4 @@
-"""How certain the result of a fit is: bootstrap intervals, and stability over draws of the unlabelled set."""
+"""Uncertainty of fits: bootstrap intervals, and stability over draws of the unlabelled set."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Bootstrap:
     policy : array (B, S, A), (B, H − 1, S, A) with a horizon, or None
         The policy of each fit; None with goals.
     mdp : MDP
-        What they were fitted to.
+        The problem of the fits.
     """
 
     theta: Floats
@@ -56,11 +56,11 @@ class Bootstrap:
         return np.array([self.mdp.reward(theta) for theta in self.theta])
 
     def interval(self, values: npt.ArrayLike, level: float = 0.95) -> Floats:
-        """Lower and upper ends, (2, …), of anything computed from each replicate, (B, …)."""
+        """Return lower and upper ends, (2, …), of anything computed from each replicate, (B, …)."""
         if not 0.0 < level < 1.0:
-            raise ValueError(f"level={level:g}: it must be between 0 and 1")
+            raise ValueError(f"level={level:g}: must be between 0 and 1")
         if len(self.theta) < 2:
-            raise ValueError(f"there is no interval from {len(self.theta)} resamples: draw at least two")
+            raise ValueError(f"an interval needs at least two resamples, not {len(self.theta)}: draw more")
         tail = 50.0 * (1.0 - level)
         return np.asarray(np.percentile(np.asarray(values), [tail, 100.0 - tail], axis=0))
 
@@ -82,16 +82,16 @@ def bootstrap(
     """Refit to n resamples of the expert's (and of the unlabelled) trajectories, drawn with replacement.
 
     groups, unlabelled_groups : (l,) and (u,) labels; trajectories with the same label are of one individual, and
-        individuals are drawn in place of trajectories. None: every trajectory is drawn on its own
+        individuals are drawn instead of trajectories. None: trajectories are drawn
     """
     refuse_streamed(unlabelled, "bootstrap", "draws unlabelled trajectories anew for every resample")
     if len(expert) < 2:
         raise ValueError("one expert trajectory cannot be resampled: give at least two")
     random, own = random_source(random_state), _members("groups", groups, len(expert))
     if len(own) < 2:
-        raise ValueError("groups names one individual only, who cannot be resampled: give no groups, or more data")
+        raise ValueError("groups names one individual only, which cannot be resampled: give no groups, or more data")
     if unlabelled is None and unlabelled_groups is not None:
-        raise ValueError("unlabelled_groups is given without unlabelled trajectories: leave it out")
+        raise ValueError("unlabelled_groups is given without unlabelled trajectories: omit it")
     others = None if unlabelled is None else _members("unlabelled_groups", unlabelled_groups, len(unlabelled))
     draws = []
     for _ in range(whole("n", n, least=0)):
@@ -111,7 +111,7 @@ def bootstrap(
 
 
 def _members(name: str, groups: npt.ArrayLike | None, n: int) -> list[Ints]:
-    """The rows of every individual."""
+    """Return the rows of every individual."""
     if groups is None:
         return list(np.arange(n)[:, None])
     labels = np.asarray(groups)
@@ -124,16 +124,16 @@ def _members(name: str, groups: npt.ArrayLike | None, n: int) -> list[Ints]:
 
 
 def _resample(members: Sequence[Ints], random: np.random.RandomState) -> Ints:
-    """The rows of as many individuals, drawn with replacement."""
+    """Return the rows of as many individuals, drawn with replacement."""
     return np.concatenate([members[k] for k in random.randint(0, len(members), len(members))])
 
 
 def _beside_each_other(
     estimator: MaximumEntropy, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None
 ) -> int:
-    """How many resamples are fitted side by side: as many as there are lanes, where their evaluations have lanes."""
+    """Return how many resamples form a batch: more than one if their evaluations can be batched."""
     if type(estimator).fit not in (MESSI.fit, MaxEntIRL.fit, EMMaxEnt.fit) or estimator.reference is not None:
-        return 1  # others search otherwise; with a base policy each fit has a problem of its own
+        return 1  # others search differently; with a prior policy each fit has its own problem
     with quietly():
         asked = next(clone(estimator)._learning(mdp, *_some(expert, unlabelled)), None)
     return 1 if asked is None or asked[0].lane is None else L
@@ -146,7 +146,7 @@ def _resampled(
     unlabelled: Trajectories | None,
     draws: Sequence[tuple[Ints, Ints | None]],
 ) -> list[tuple[Floats, Floats | None]]:
-    """θ and policy of a fit to the trajectories of each draw."""
+    """Return θ and policy of a fit to the trajectories of each draw."""
     again = [_drawn(estimator, expert, unlabelled, draw) for draw in draws]
     with quietly():
         if len(again) == 1:
@@ -165,7 +165,7 @@ def _resampled(
 def _drawn(
     estimator: MaximumEntropy, expert: Trajectories, unlabelled: Trajectories | None, draw: tuple[Ints, Ints | None]
 ) -> tuple[MaximumEntropy, tuple[Any, ...]]:
-    """The unfitted estimator and the trajectories drawn; a given matrix of similarities is reduced to their rows."""
+    """Return the unfitted estimator and the drawn trajectories; a similarity matrix is reduced to their rows."""
     rows, more = draw
     drawn, others = expert[rows], None
     if unlabelled is not None and more is not None:
@@ -186,11 +186,11 @@ def stability(
     random_state: Any = SEED,
     executor: Any = None,
 ) -> list[dict[str, float]]:
-    """How much the policy depends on which unlabelled trajectories happen to be there, for each λ0.
+    """Return how much the policy depends on the sample of unlabelled trajectories, for each λ0.
 
     For each λ0 there are n fits with half of the unlabelled trajectories; `spread` is the mean distance between their
-    policies (total variation, over the states that the expert visits). It needs no held-out expert; it says what is
-    stable, not what is right.
+    policies (total variation, over the states that the expert visits). No held-out expert is needed. The measure shows
+    stability, not correctness.
     """
     refuse_streamed(unlabelled, "stability", "fits to halves of them")
     random = random_source(random_state)
@@ -207,7 +207,7 @@ def stability(
 def _halved(
     estimator: MESSI, mdp: MDP, expert: Trajectories, unlabelled: Trajectories, task: tuple[float, Ints]
 ) -> Floats:
-    """The policy where the expert goes, after a fit at this λ0 with some of the unlabelled trajectories."""
+    """Return the policy in the states of the experts, fitted at this λ0 with some unlabelled trajectories."""
     lambda0, some = task
     rows = np.concatenate([np.arange(len(expert)), len(expert) + some])
     part = estimator.measure.part(rows)
@@ -217,7 +217,7 @@ def _halved(
 
 
 def _where_visited(model: MaximumEntropy, expert: Trajectories) -> Floats:
-    """π in the states that the expert visits, (…, A); with goals, towards each of them on the way there."""
+    """Return π in the states that the expert visits, (…, A); with goals, for each goal in the states on the way."""
     if expert.goals is None:
         return np.asarray(model.policy_)[..., np.unique(expert.states), :]
     towards = [(goal, np.unique(expert[expert.goals == goal].states)) for goal in np.unique(expert.goals).tolist()]

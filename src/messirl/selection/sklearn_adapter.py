@@ -1,8 +1,8 @@
-"""The thin adapter to scikit-learn's model selection, which splits one X and knows no MDP.
+"""A thin adapter to scikit-learn's model selection, which splits one X and knows no MDP.
 
     GridSearchCV(Adapted(MESSI(), mdp, others), {"estimator__lambda0": [0.01, 0.1]}).fit(expert)
 
-X are the expert's trajectories; the MDP and the unlabelled ones stay with the adapter, and are the same in every split.
+X holds the expert's trajectories; the adapter keeps the MDP and the unlabelled ones, the same in every split.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from messirl.data.trajectories import as_trajectories
 
 @dataclass(eq=False, repr=False)
 class Adapted(BaseEstimator):
-    """An estimator of messirl for `GridSearchCV`, `cross_val_score` and what else calls `fit(X)` and `score(X)`.
+    """An estimator of messirl for `GridSearchCV`, `cross_val_score` and others that call `fit(X)` and `score(X)`.
 
     Parameters
     ----------
     estimator : estimator
-        The method, such as `MESSI()`; its parameters are `estimator__lambda0`, `estimator__similarity__sigma`.
+        The method, such as `MESSI()`; its parameters are `estimator__lambda0`, `estimator__similarity__sigma`, ….
     mdp : MDP
         The problem, the same for every split.
     unlabelled : Trajectories, optional
-        Trajectories of unknown quality, given to every fit. None: the estimator is fitted to the experts alone.
+        Trajectories of unknown quality, given to every fit. None: the estimator is fitted to the experts only.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted one.
+        The fitted estimator.
 
     Examples
     --------
@@ -61,15 +61,15 @@ class Adapted(BaseEstimator):
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-probability per step of the trajectories X, as the estimator scores them."""
+        """Return the mean log-probability per step of the trajectories X, as the estimator scores them."""
         return float(self.estimator_.score(as_trajectories(X, "X")))
 
     def predict_proba(self, states: Any, **options: Any) -> Any:
-        """π(·|s) of every state given, as the estimator predicts it."""
+        """Return π(·|s) of every state given, as the estimator predicts it."""
         return self.estimator_.predict_proba(states, **options)
 
     def __sklearn_clone__(self) -> Self:
-        return type(self)(clone(self.estimator), self.mdp, self.unlabelled)  # these two never change: no copies
+        return type(self)(clone(self.estimator), self.mdp, self.unlabelled)  # mdp and unlabelled are never copied
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")

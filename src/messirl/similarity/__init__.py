@@ -1,4 +1,4 @@
-"""How similar trajectories are, and the penalty on different rewards for similar ones (paper, section 3, Eq. 5)."""
+"""Similarities between trajectories, and the pairwise penalty that they define (paper, section 3, Eq. 5)."""
 
 from messirl._lazy import lazily
 

@@ -1,4 +1,4 @@
-"""The public names and where they are; they are imported when first used."""
+"""Public names and their modules, which are imported when first used."""
 
 from messirl.similarity.approximate_penalty import ApproximationWarning as ApproximationWarning
 from messirl.similarity.base import (

@@ -1,8 +1,8 @@
-"""Compiled loops over pairs of sequences: how far one is from the other, by dynamic programming.
+"""Compiled dynamic programs for distances between pairs of sequences.
 
-Sequences lie one after the other: sequence i has the entries offsets[i] … offsets[i+1]−1. Distances are per step of the
-longer of the two, and those of i and j and of j and i are equal to the last bit. Where rows and columns are the same
-(`mirrored`) half of them are computed.
+Sequences are concatenated: sequence i has the entries offsets[i] … offsets[i+1]−1. Distances are divided by the length
+of the longer one, and are symmetric to the last bit. Where rows and columns are the same (`mirrored`) half of them are
+computed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from messirl._compiled import jit
 
 @jit
 def edit_distances(states, offsets, rows, columns, mirrored):
-    """Levenshtein's distance of each of `rows` from each of `columns`, (m, k), over the longer length.
+    """Return the Levenshtein distance of each of `rows` from each of `columns`, (m, k), over the longer length.
 
     D(i, j) = min(D(i−1, j) + 1, D(i, j−1) + 1, D(i−1, j−1) + [x_i ≠ y_j])
     """
@@ -44,7 +44,7 @@ def edit_distances(states, offsets, rows, columns, mirrored):
 
 @jit
 def warped_distances(states, offsets, apart, rows, columns, mirrored):
-    """The dynamic time warping distance of each of `rows` from each of `columns`, (m, k), over the longer length.
+    """Return the dynamic time warping distance of each of `rows` from each of `columns`, (m, k), per step.
 
     D(i, j) = apart(x_i, y_j) + min(D(i−1, j), D(i, j−1), D(i−1, j−1)), with the distances (S, S) of states
     """

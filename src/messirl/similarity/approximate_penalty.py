@@ -1,22 +1,22 @@
-"""The penalty of Eq. 5 for so many trajectories that n² similarities are too many.
+"""Nyström approximation of the penalty of Eq. 5, for so many trajectories that n² similarities are too many.
 
 A few trajectories, drawn at random, are landmarks L. With C = W[:, L] and A = W[L, L], Nyström's matrix W̃ = C A⁺ Cᵀ is
-close to W for kernels that are not narrow, and its penalty M̃ = (2/n) Fᵀ (D̃ − W̃) F takes n·|L| similarities. What is
-missing is estimated from as many other trajectories S, whose rows of W are computed exactly:
+close to W for kernels that are not narrow, and its penalty M̃ = (2/n) Fᵀ (D̃ − W̃) F takes n·|L| similarities. The
+remainder is estimated from as many other trajectories S, whose rows of W are computed exactly:
 
     M = (1/n) Σ_i G_i,   G_i = Σ_j w_ij Δ_ij Δ_ijᵀ,   Δ_ij = f_i − f_j
-    M ≈ M̃ + mean over i in S of (G_i − G̃_i) / (n p_i),   p_i the chance that i is drawn
+    M ≈ M̃ + mean over i in S of (G_i − G̃_i) / (n p_i),   p_i the probability that i is drawn
 
-This has no bias, and its spread over S tells its standard error. On random sets of 5,000 it erred as much as M̃ for a
-wide kernel and a third to a tenth of that for a narrow one; exact rows alone, as many in all, err by 2 to 17 % whatever
-the kernel. S is drawn with p_i half even and half as ‖f_i‖², so that the few trajectories far from all others are not
-missed: the true error was then at most 1.7 times the estimated one, with even chances 3.2 times. Landmarks that are far
-from each other (as in k-means++) were better for wide kernels, which need no help, and worse for narrow ones, so they
-are drawn evenly. Their number is doubled until the error is small enough. Features are measured in units of their
-spread, so that none of them hides the errors of others.
+The estimator is unbiased, and its variance over S gives its standard error. On random sets of 5,000 its error equalled
+that of M̃ for a wide kernel, and was a third to a tenth of it for a narrow one; as many exact rows alone err by 2 to
+17 % for any kernel. S is drawn with p_i half uniform and half proportional to ‖f_i‖², so that the few trajectories far
+from all others are not missed: the true error was then at most 1.7 times the estimated one, with uniform p_i 3.2 times.
+Landmarks that are far from each other (as in k-means++) were better for wide kernels, which need no help, and worse for
+narrow ones, so they are drawn uniformly. Their number is doubled until the error is small enough. Features are measured
+in units of their spread, so that none of them hides the errors of others.
 
 Where a few pairs decide, as for a kernel much narrower than the distances, a sample may miss them, and the error can be
-several times what is estimated.
+several times the estimated one.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from messirl.similarity.penalty_blocks import many, penalty_from
 from messirl.similarity.standardize import Points, Units
 
 RANKS = (256, 512, 1024, 2048)  # numbers of landmarks, and of exact rows beside them
-PROBES = 32  # pairs of directions in which the spread of G is looked at
+PROBES = 32  # pairs of directions in which the variance of G is estimated
 SINGULAR = 1e-12  # eigenvalues of A below this share of the largest are rounding
 SEED = 0  # the same trajectories give the same penalty
 
 
 class ApproximationWarning(UserWarning):
-    """The penalty of many trajectories is known less exactly than was asked for."""
+    """Warning that the penalty of many trajectories is less accurate than requested."""
 
 
 def kernel_penalty(kernel: Kernel, counts: Floats, tol: float) -> Floats:
-    """Matrix M (d, d) of Eq. 5 for a kernel: exact for few trajectories or tol = 0, else to a relative error of tol."""
+    """Return M (d, d) of Eq. 5 for a kernel: exact for few trajectories or tol = 0, else to a relative error of tol."""
     if tol > 0.0 and many(len(counts)):
         matrix, error = estimated_penalty(kernel, counts, tol)
         if error > tol:
             warnings.warn(
                 f"the penalty of {len(counts)} trajectories has a relative error of about {error:.1g}, more than "
-                f"tol={tol:g}: the kernel is narrow; take a wider one, a larger tol, or tol=0 for the exact penalty, "
+                f"tol={tol:g}: the kernel is narrow; use a wider one, a larger tol, or tol=0 for the exact penalty, "
                 "which is slow",
                 ApproximationWarning,
                 stacklevel=3,
@@ -62,7 +62,7 @@ def kernel_penalty(kernel: Kernel, counts: Floats, tol: float) -> Floats:
 
 
 def estimated_penalty(kernel: Kernel, counts: Floats, tol: float) -> tuple[Floats, float]:
-    """M (d, d) from landmarks, as many as a relative error of tol needs, and an estimate of that error.
+    """Return M (d, d) from as many landmarks as a relative error of tol needs, and an estimate of that error.
 
     The error is that of the Frobenius norm, features in units of their spread.
     """
@@ -87,10 +87,10 @@ class Rows:
     """Sums over some rows of W, computed exactly.
 
     which   : (k,) the numbers of the rows
-    rare    : (k,) 1 / (n p), p the chance that a trajectory is drawn
-    f, x    : (k, d), (k, ·) their points, and those that the kernel looks at
+    rare    : (k,) 1 / (n p), p the probability that a trajectory is drawn
+    f, x    : (k, d), (k, ·) their points, and those of the kernel
     sums    : (k, 1 + d + p) W [1, F, P], where P_j = (u·f_j)(v·f_j) for p pairs of directions u, v
-    columns : (n,) the sum of the rows, each times how rare it is; None where nobody needs it
+    columns : (n,) the sum of the rows, weighted by `rare`; None if not needed
     """
 
     kernel: Kernel
@@ -105,13 +105,13 @@ class Rows:
 
     @classmethod
     def none(cls, kernel: Kernel, points: Points, signs: Floats, columns: Floats | None = None) -> Rows:
-        """No rows yet."""
+        """Return sums over no rows."""
         f, x = points[:0], kernel.points[:0]
         width = 1 + f.shape[1] + signs.shape[2]
         return cls(kernel, points, signs, columns, np.zeros(0, np.intp), np.zeros(0), f, x, np.zeros((0, width)))
 
     def grown(self, which: Ints, rare: Floats | None = None) -> Rows:
-        """These rows, of which the first ones are known."""
+        """Return sums over the rows `which`, of which the first are known."""
         rare = np.ones(len(which)) if rare is None else rare
         new, weight = which[len(self.which) :], rare[len(self.which) :]
         f, x = self.points[new], self.kernel.points[new]
@@ -129,13 +129,13 @@ class Rows:
         )
 
     def along(self) -> list[Floats]:
-        """What a pass over the counts needs beside them: the kernel's points, where they are no function of counts."""
+        """Return the arrays that a pass needs besides counts: the kernel's points, unless computed from counts."""
         return [] if isinstance(self.kernel.points, Points) else [self.kernel.points]
 
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """How the points of some counts are found, and those that the kernel looks at: what a pass takes with it."""
+    """Parameters of a pass over counts: the kernel's profile, the units of points, and those of the kernel's points."""
 
     profile: Callable[[Floats], Floats]
     units: Units
@@ -143,30 +143,30 @@ class Looked:
 
     @classmethod
     def by(cls, kernel: Kernel, points: Points) -> Looked:
-        """As the kernel looks at them."""
+        """Return the parameters for a kernel and points."""
         own = kernel.points.units if isinstance(kernel.points, Points) else None
         return cls(kernel.profile, points.units, own)
 
     def similarities(self, near: Floats, counts: Floats, *own: Floats) -> Floats:
-        """Those of some points of the kernel and of all of these counts; `own` are their points, if it has its own."""
+        """Return the similarities of kernel points and these counts; `own` are the kernel's points, if separate."""
         return self.profile(squared_distances(near, *own if self.own is None else (self.own(counts),)))
 
 
 def row_sums(looked: Looked, x: Floats, signs: Floats, weight: Floats | None, counts: Floats, *own: Floats) -> Found:
-    """The sums W [1, F, P] of the rows of W that belong to the points x; of each column, if there are weights."""
+    """Return the sums W [1, F, P] of the rows of W at the points x and, given weights, the sums of the columns."""
     weights, f = looked.similarities(x, counts, *own), looked.units(counts)
     terms = np.column_stack([np.ones(len(f)), f, products(signs, f, f)])
     return weights @ terms, None if weight is None else weight @ weights
 
 
 def products(signs: Floats, a: Floats, b: Floats) -> Floats:
-    """(u·a)(v·b) for each pair of directions, (k, p)."""
+    """Return (u·a)(v·b) for each pair of directions, (k, p)."""
     u, v = signs
     return np.asarray((a @ u) * (b @ v))
 
 
 def draws(points: Points, size: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
-    """Trajectories drawn with a chance p half even, half as their square distance from the mean; 1 / (n p) of each.
+    """Draw trajectories with p half uniform, half as the squared distance from the mean; return them and 1 / (n p).
 
     The squares of a feature that varies add up to n.
     """
@@ -174,18 +174,18 @@ def draws(points: Points, size: int, rng: np.random.Generator) -> tuple[Ints, Fl
     _, far = swept(partial(squares, points.units), points.counts, points.units.unit.size)
     p = (1.0 + (far / varied if varied else 1.0)) / (2 * n) * np.ones(n)
     upto = np.cumsum(p)
-    upto[-1] = 1.0  # but for rounding it is
+    upto[-1] = 1.0  # up to rounding it is 1
     which = np.searchsorted(upto, rng.random(size), side="right")
     return which, 1.0 / (n * p[which])
 
 
 def squares(units: Units, counts: Floats) -> Found:
-    """‖f‖² of each point."""
+    """Return ‖f‖² of each point."""
     return None, (units(counts) ** 2).sum(axis=1)
 
 
 def corrected(landmarks: Rows, sample: Rows) -> tuple[Floats, float]:
-    """M (d, d) from the landmarks and what the sample says is missing, and its relative standard error."""
+    """Return M (d, d) from the landmarks, corrected by the sample, and its relative standard error."""
     points, kernel, signs = landmarks.points, landmarks.kernel, landmarks.signs
     n, d, m = len(points), landmarks.f.shape[1], len(sample.which)
     assert sample.columns is not None
@@ -209,20 +209,20 @@ def corrected(landmarks: Rows, sample: Rows) -> tuple[Floats, float]:
 def weighted_scatter(
     looked: Looked, near: Floats, towards: Floats, counts: Floats, known: Floats, *own: Floats
 ) -> Found:
-    """Σ_j w_j f_j f_jᵀ, where w_j is what is known of column j and what the landmarks say of it."""
+    """Return Σ_j w_j f_j f_jᵀ, where w_j adds the known part of column j and that from the landmarks."""
     weights, f = known + towards @ looked.similarities(near, counts, *own), looked.units(counts)
     return f.T @ (weights[:, None] * f), None
 
 
 def solve(a: Floats, b: Floats) -> Floats:
-    """A⁺ b for a matrix without negative eigenvalues but for rounding."""
+    """Return A⁺ b for a matrix that is positive semidefinite up to rounding."""
     values, vectors = eigh(a)
     kept = values > SINGULAR * len(a) * values[-1]
     return np.asarray(vectors[:, kept] @ ((vectors[:, kept].T @ b) / values[kept, None]))
 
 
 def without_negative(matrix: Floats) -> Floats:
-    """The nearest matrix without negative eigenvalues."""
+    """Return the nearest positive semidefinite matrix."""
     values, vectors = np.linalg.eigh(matrix)
     if values[0] >= 0.0:
         return matrix

@@ -1,8 +1,8 @@
-"""What each trajectory has to do with the penalty of Eq. 5, at given values v = F θ:  Σ_k s_jk (v_j − v_k)².
+"""Contribution of each trajectory to the penalty of Eq. 5, at given values v = F θ:  Σ_k s_jk (v_j − v_k)².
 
-For few trajectories, and for matrices that are given, it is exact. For a kernel and very many, W [1, v, v²] is that of
-Nyström's matrix (landmarks.py), with as many landmarks as a small error needs; the error is that at other trajectories,
-whose rows of W are computed exactly.
+For few trajectories, and for given matrices, it is exact. For a kernel and very many, W [1, v, v²] is that of Nyström's
+matrix (landmarks.py), with as many landmarks as a small error needs; the error is measured at other trajectories, whose
+rows of W are computed exactly.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from messirl.similarity.penalty_blocks import Block, many, tiles
 from messirl.similarity.standardize import ROUNDING
 
 TOL = 0.01  # relative error of the sums of many trajectories
-SAMPLE = 256  # trajectories at which it is found
+SAMPLE = 256  # trajectories at which the error is measured
 
 
 def pair_sums(block: Block, values: Floats) -> Floats:
-    """Σ_k s_jk (v_j − v_k)² of every trajectory j, (n,)."""
+    """Return Σ_k s_jk (v_j − v_k)² of every trajectory j, (n,)."""
     values = values - values.mean()  # only differences matter; centring avoids cancellation
     if isinstance(block, Kernel) and many(len(values)):
         found, error = estimated_sums(block, values)
         if error > TOL:
             warnings.warn(
                 f"the shares of {len(values)} trajectories in the penalty have a relative error of about {error:.1g}: "
-                "the kernel is narrow",
+                "the kernel is narrow; use a wider one",
                 ApproximationWarning,
                 stacklevel=3,
             )
@@ -43,14 +43,14 @@ def pair_sums(block: Block, values: Floats) -> Floats:
 
 
 def estimated_sums(kernel: Kernel, values: Floats) -> tuple[Floats, float]:
-    """The sums (n,) from landmarks, and an estimate of their error, relative to their mean."""
+    """Return the sums (n,) from landmarks, and an estimate of their error, relative to their mean."""
     n, rng = len(values), np.random.default_rng(SEED)
     order = rng.choice(n, size=min(RANKS[-1] + SAMPLE, n), replace=False)
     some, order = order[:SAMPLE], order[SAMPLE:]
     aside = kernel.points[some]
     sums_aside = _against(kernel, aside, values)
     exact = _squares(values[some], sums_aside)
-    something = ROUNDING * float(sums_aside[:, 2].sum())  # below lies the rounding of differences that are none
+    something = ROUNDING * float(sums_aside[:, 2].sum())  # smaller sums are rounding errors
     sums = np.zeros((0, 3))
     for rank in RANKS:
         sums = np.vstack([sums, _against(kernel, kernel.points[order[len(sums) : rank]], values)])
@@ -67,7 +67,7 @@ def estimated_sums(kernel: Kernel, values: Floats) -> tuple[Floats, float]:
 
 
 def pair_pulls(block: Block, which: Ints, counts: Any, values: Floats) -> Floats:
-    """Σ_k s_jk (f_j − f_k)(v_j − v_k) of some trajectories j, (m, d): G_j θ, where M = (1/n) Σ_j G_j."""
+    """Return Σ_k s_jk (f_j − f_k)(v_j − v_k) of some trajectories j, (m, d): G_j θ, where M = (1/n) Σ_j G_j."""
     d = counts.shape[1]
     sums = np.zeros((len(which), 2 + 2 * d))
     for part in pieces(*counts.shape):
@@ -78,7 +78,7 @@ def pair_pulls(block: Block, which: Ints, counts: Any, values: Floats) -> Floats
 
 
 def _against(kernel: Kernel, near: Floats, values: Floats) -> Floats:
-    """W [1, v, v²] (k, 3) for the rows of W that belong to these points."""
+    """Return W [1, v, v²] (k, 3) for the rows of W that belong to these points."""
     sums = np.zeros((len(near), 3))
     for part in pieces(len(values), len(near)):
         sums += kernel.between(near, kernel.points[part]) @ _powers(values[part])
@@ -90,6 +90,6 @@ def _powers(values: Floats) -> Floats:
 
 
 def _squares(values: Floats, sums: Floats) -> Floats:
-    """Σ_k s_jk (v_j − v_k)², from Σ_k s_jk (1, v_k, v_k²)."""
+    """Return Σ_k s_jk (v_j − v_k)², from Σ_k s_jk (1, v_k, v_k²)."""
     row, first, second = sums.T
     return np.asarray(row * values**2 - 2.0 * values * first + second)

@@ -1,8 +1,8 @@
-"""What a similarity is: a measure s(ζ, ζ') between the trajectories of a set.
+"""The interface of similarities s(ζ, ζ') between the trajectories of a set.
 
-A new one is a class that derives from `Similarity` and computes blocks of the matrix in `on`, from a set of
-trajectories and their counts. It may use the trajectories themselves, and hold whatever it needs, such as a fitted
-model. Given matrices (`Precomputed`) and plain functions (trajectories, counts) → matrix are similarities as well.
+A new similarity is a class that derives from `Similarity` and computes blocks of the matrix in `on`, from a set of
+trajectories and their counts. It may use the trajectories themselves, and other data such as a fitted model. Given
+matrices (`Precomputed`) and plain functions (trajectories, counts) → matrix are similarities as well.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from messirl.similarity.penalty_blocks import ALL, Block, penalty_from
 
 
 class Similarity:
-    """A measure of how alike two trajectories are: finite, not negative and symmetric.
+    """A measure of how similar two trajectories are: finite, not negative and symmetric.
 
-    A new one derives from this class and defines `on`; everything else follows from that.
+    A new similarity derives from this class and defines `on`; everything else follows from that.
 
     Attributes
     ----------
     fixed : bool
         Whether it is known for one set of trajectories only, as a given matrix is, and cannot be computed for others.
     of_counts : bool
-        Whether it looks at nothing but the counts, so that the trajectories themselves may stay in files.
+        Whether it depends on the counts only, so that the trajectories themselves may stay in files.
 
     References
     ----------
@@ -43,7 +43,7 @@ class Similarity:
 
     Examples
     --------
-    Trajectories are the more alike, the closer their lengths are.
+    Trajectories are more similar, the closer their lengths are.
 
     >>> import numpy as np
     >>> from messirl import Trajectories
@@ -63,13 +63,13 @@ class Similarity:
     of_counts = False
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments it was made with, by name, as scikit-learn asks for them."""
+        """Return the arguments it was made with, by name, as in scikit-learn."""
         kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
         names = [one.name for one in signature(type(self)).parameters.values() if one.kind in kinds]
         return {name: getattr(self, name) for name in names}
 
     def set_params(self, **params: Any) -> Self:
-        """A similarity with other arguments; this one, which several estimators may share, stays as it is."""
+        """Return a similarity with other arguments; this one, which several estimators may share, is unchanged."""
         own = self.get_params()
         for name in params:
             if name not in own:
@@ -78,22 +78,22 @@ class Similarity:
         return type(self)(**{**own, **params}) if params else self
 
     def __sklearn_clone__(self) -> Self:
-        return self  # similarities do not change, and one may hold a fitted model
+        return self  # similarities are immutable, and one may hold a fitted model
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
-        """A function from rows and columns to that block (m, k) of the matrix; widths are found from the whole set."""
+        """Return a function from rows and columns to that block (m, k) of the matrix, scaled by the whole set."""
         raise NotImplementedError
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
-        """Matrix M (d, d) of Eq. 5, R(θ) = ½ θᵀ M θ."""
+        """Return the matrix M (d, d) of Eq. 5, R(θ) = ½ θᵀ M θ."""
         return penalty_from(self.on(trajectories, counts), counts)
 
     def part(self, rows: npt.ArrayLike) -> Similarity:
-        """The similarity for some of the trajectories, which may repeat; only a given matrix has to be cut for that."""
+        """Return the similarity for some of the trajectories, which may repeat; only a given matrix has to be cut."""
         return self
 
     def __call__(self, trajectories: Any, counts: npt.ArrayLike) -> Any:
-        """The whole matrix, (n, n)."""
+        """Return the whole matrix, (n, n)."""
         foresee_pairs(len(np.asarray(counts)))
         return self.on(trajectories, np.asarray(counts, dtype=np.float64))(ALL, ALL)
 
@@ -129,35 +129,35 @@ class Precomputed(Similarity):
     of_counts = True
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
-        """The blocks of the given matrix, after checking that it fits the set of trajectories."""
+        """Return the blocks of the given matrix, after checking that it fits the set of trajectories."""
         return _cut(checked_similarities(self.matrix, len(counts)))
 
     def part(self, rows: npt.ArrayLike) -> Precomputed:
-        """The rows and columns of the matrix that belong to the trajectories `rows`."""
+        """Return the rows and columns of the matrix that belong to the trajectories `rows`."""
         which = np.asarray(rows)
         return Precomputed((self.matrix if sp.issparse(self.matrix) else np.asarray(self.matrix))[which][:, which])
 
 
 @dataclass(frozen=True)
 class Computed(Similarity):
-    """A user's own function (trajectories, counts) → matrix."""
+    """A user-defined function (trajectories, counts) → matrix."""
 
     function: Callable[[Any, Any], Any]
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
-        """The blocks of the matrix that the function returns for the whole set."""
+        """Return the blocks of the matrix that the function computes for the whole set."""
         foresee_pairs(len(counts))
         matrix = self.function(trajectories, counts)
         return _cut(matrix if sp.issparse(matrix) else np.asarray(matrix))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
-        """Matrix M (d, d) of Eq. 5, after checking the matrix that the function returns."""
+        """Return the matrix M (d, d) of Eq. 5, after checking the matrix that the function computes."""
         foresee_pairs(len(counts))
         return Precomputed(self.function(trajectories, counts)).penalty(trajectories, counts)
 
 
 def foresee_pairs(n: int) -> None:
-    """Refuse a matrix of all pairs of n trajectories if there is no room for it."""
+    """Refuse a matrix of all pairs of n trajectories if there is too little memory."""
     foresee(
         f"similarities of all pairs of {n} trajectories",
         8.0 * n * n,
@@ -166,13 +166,13 @@ def foresee_pairs(n: int) -> None:
 
 
 def as_similarity(given: Any) -> Similarity:
-    """The similarity given, the one of a name, or a plain function made into one."""
+    """Return a similarity, given as such, by name, or as a plain function."""
     if isinstance(given, Similarity):
         return given
     if isinstance(given, str):
         return named_similarity(given)
     if isinstance(given, type) and issubclass(given, Similarity):
-        raise TypeError(f"similarity is the class {given.__name__}: make one of it, {given.__name__}(...)")
+        raise TypeError(f"similarity is the class {given.__name__}: give an instance, {given.__name__}(...)")
     if not callable(given) or isinstance(given, type):
         raise TypeError(
             f"similarity must be RBF, Exponential, CompleteGraph, Precomputed or a callable (trajectories, counts) -> "
@@ -182,7 +182,7 @@ def as_similarity(given: Any) -> Similarity:
 
 
 def named_similarity(name: str) -> Similarity:
-    """The similarity of a name, with the defaults of commands: "rbf" sees counts in units of their spread."""
+    """Return the similarity of a name, with the defaults of the commands: "rbf" standardises counts."""
     if name not in SIMILARITIES:
         known = ", ".join(map(repr, SIMILARITIES))
         raise ValueError(f"similarity={name!r}: choose one of {known}{did_you_mean(name, SIMILARITIES)}")
@@ -196,7 +196,7 @@ def _cut(matrix: Any) -> Block:
 
 
 def checked_similarities(weights: Any, n: int) -> Any:
-    """A similarity matrix (n, n): finite, not negative, symmetric; sparse stays sparse."""
+    """Check a similarity matrix (n, n): finite, not negative, symmetric; sparse stays sparse."""
     matrix: Any = sp.csr_array(weights, dtype=np.float64) if sp.issparse(weights) else np.asarray(weights)
     if not sp.issparse(matrix) and matrix.dtype.kind not in "fiub":
         raise TypeError(f"a similarity must be numbers, not {matrix.dtype}")

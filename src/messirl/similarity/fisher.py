@@ -1,12 +1,12 @@
-"""The Fisher kernel: two trajectories are alike if they would change a fitted model in the same way.
+"""The Fisher kernel: two trajectories are similar if they would change a fitted model in the same way.
 
     u_ζ = ∇θ log p(ζ|θ)       the score of a trajectory, (d,)
     F = (1/n) Σ_ζ u_ζ u_ζᵀ    the information in them
     k(ζ, ζ') = u_ζᵀ F⁻¹ u_ζ'  the Fisher kernel, negative where two trajectories pull θ in opposite directions
     s(ζ, ζ') = exp(−(u_ζ − u_ζ')ᵀ F⁻¹ (u_ζ − u_ζ') / 2σ)
 
-A similarity must not be negative (Eq. 5), so it is a Gaussian of the distance that the kernel is the inner product of.
-F is that of the trajectories at hand; directions in which no score varies beyond rounding are left out.
+A similarity must not be negative (Eq. 5), so it is a Gaussian of the distance that the kernel induces. F is estimated
+from the given trajectories; directions in which no score varies beyond rounding are left out.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ SINGULAR = 1e-10  # eigenvalues of the information below this share of the large
 class FisherKernel(Similarity):
     """exp(−‖u − u'‖²/2σ) of scores u = F^(−½) ∇θ log p(ζ|θ), of a fitted model with θ.
 
-    The model is usually one fitted to the experts alone. A file that a MESSI with this similarity is saved to does not
-    hold the model: set `similarity` anew before fitting what was loaded.
+    The model is usually one fitted to the experts only. A saved MESSI with this similarity does not contain the model:
+    set `similarity` anew before fitting a loaded one.
 
     Parameters
     ----------
@@ -72,27 +72,27 @@ class FisherKernel(Similarity):
     sigma: float | str = "median"
 
     def on(self, trajectories: Any, counts: Floats) -> Kernel:
-        """The blocks exp(−‖u − u'‖²/2σ); F and "median" are taken over the whole set."""
+        """Return the blocks exp(−‖u − u'‖²/2σ); F and "median" are taken over the whole set."""
         points = self.points(trajectories)
         points = points - points.mean(axis=0)
         sigma = bandwidth(points) if self.sigma == "median" else number("sigma", self.sigma, above=0.0)
         return Kernel(points, functools.partial(gaussian, sigma))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
-        """Matrix M (d, d) of Eq. 5; of many trajectories, as for `RBF`, to a relative error of a thousandth."""
+        """Return the matrix M (d, d) of Eq. 5; for many trajectories, as for `RBF`, to a relative error of 0.001."""
         return kernel_penalty(self.on(trajectories, counts), counts, TOL)
 
     def kernel(self, trajectories: Any) -> Floats:
-        """The Fisher kernel itself, uᵀ F⁻¹ u', (n, n)."""
+        """Return the Fisher kernel itself, uᵀ F⁻¹ u', (n, n)."""
         points = self.points(trajectories)
         return np.asarray(points @ points.T)
 
     def points(self, trajectories: Any) -> Floats:
-        """F^(−½) u of every trajectory, (n, k), one column for each direction in which the scores vary."""
+        """Return F^(−½) u of every trajectory, (n, k), one column for each direction in which the scores vary."""
         if trajectories is None:
-            raise ValueError("FisherKernel scores trajectories, and was given their counts alone")
+            raise ValueError("FisherKernel needs trajectories, but was given only their counts")
         if not len(trajectories):
-            raise ValueError("FisherKernel scores trajectories, and was given none")
+            raise ValueError("FisherKernel needs at least one trajectory, but was given none")
         if isinstance(self.model, type) or not callable(getattr(self.model, "scores", None)):
             raise TypeError(f"FisherKernel needs a fitted model that has theta_ and scores, not {self.model!r:.80}")
         scores = np.asarray(self.model.scores(trajectories), dtype=np.float64)

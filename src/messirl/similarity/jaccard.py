@@ -1,4 +1,4 @@
-"""Overlap of what two trajectories visit, whatever the order:  s(ζ, ζ') = |A ∩ B| / |A ∪ B|."""
+"""Overlap of the states that two trajectories visit, in any order:  s(ζ, ζ') = |A ∩ B| / |A ∪ B|."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from messirl.similarity.sequences import sequences
 
 @dataclass(frozen=True)
 class VisitedStates(Similarity):
-    """|A ∩ B| / |A ∪ B|, the share of the states visited by either of two trajectories that both visit.
+    """Jaccard index |A ∩ B| / |A ∪ B|, the share of the states visited by either of two trajectories that both visit.
 
     References
     ----------
@@ -37,12 +37,12 @@ class VisitedStates(Similarity):
     """
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
-        """The blocks of overlaps."""
+        """Return the blocks of overlaps."""
         states, n = sequences(self, trajectories), len(trajectories)
         whose = np.repeat(np.arange(n), trajectories.lengths)
         met = sp.csr_array((np.ones(states.size), (whose, states)), shape=(n, int(states.max(initial=0)) + 1))
         met.sum_duplicates()
-        met.data[:] = 1.0  # once, however often
+        met.data[:] = 1.0  # each state counts once
         size = np.diff(met.indptr).astype(np.float64)
 
         def block(rows: Any, columns: Any) -> Floats:

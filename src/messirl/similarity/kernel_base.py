@@ -24,16 +24,16 @@ class Kernel:
     profile: Callable[[Floats], Floats]
 
     def __call__(self, rows: Any, columns: Any) -> Floats:
-        """The similarities of some trajectories and some others, by their numbers."""
+        """Return the similarities between the trajectories `rows` and `columns`, given by their numbers."""
         return self.between(self.points[rows], self.points[columns])
 
     def between(self, a: Floats, b: Floats) -> Floats:
-        """The similarities of points (m, d) and points (k, d), (m, k)."""
+        """Return the similarities of points (m, d) and points (k, d), (m, k)."""
         return self.profile(squared_distances(a, b))
 
 
 def squared_distances(a: Floats, b: Floats) -> Floats:
-    """‖a_i − b_j‖², (m, n); errors are those of rounding the squares ‖a‖² and ‖b‖², so points should lie around 0."""
+    """Return ‖a_i − b_j‖², (m, n), with the rounding errors of ‖a‖² and ‖b‖², so points should be centred."""
     square: Floats = np.add.outer(np.sum(a * a, axis=1), np.sum(b * b, axis=1))
     product = a @ b.T
     product *= 2.0

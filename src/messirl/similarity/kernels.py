@@ -29,8 +29,8 @@ from messirl.similarity.standardize import ROUNDING, Points, points_of
 
 TOL = 1e-3  # relative error of the penalty of many trajectories
 ALL_PAIRS = 10_000  # trajectories up to which the median is that of all pairs, which are held at once
-PAIRS = 200_000  # pairs whose median is taken where there are more
-FETCHED = 2_000_000  # numbers of those that are fetched together
+PAIRS = 200_000  # pairs that are sampled for the median where there are more
+FETCHED = 2_000_000  # numbers of these pairs that are fetched at once
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ class RBF(Similarity):
     of_counts = True
 
     def on(self, trajectories: Any, counts: Floats) -> Kernel:
-        """The blocks exp(−‖Δ‖²/2σ); "median" and standardised units are taken over the whole set."""
+        """Return the blocks exp(−‖Δ‖²/2σ); "median" and standardised units are taken over the whole set."""
         points = points_of(counts, standardise=self.standardise)
         sigma = bandwidth(points) if self.sigma == "median" else number("sigma", self.sigma, above=0.0)
         return Kernel(points, functools.partial(gaussian, sigma))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
-        """Matrix M (d, d) of Eq. 5, of many trajectories within a relative error of `tol`."""
+        """Return the matrix M (d, d) of Eq. 5, for many trajectories within a relative error of `tol`."""
         return kernel_penalty(self.on(trajectories, counts), counts, number("tol", self.tol, least=0.0))
 
 
@@ -119,12 +119,12 @@ class Exponential(Similarity):
     of_counts = True
 
     def on(self, trajectories: Any, counts: Floats) -> Kernel:
-        """The blocks exp(−‖Δ‖/scale); standardised units are taken over the whole set."""
+        """Return the blocks exp(−‖Δ‖/scale); standardised units are taken over the whole set."""
         points = points_of(counts, standardise=self.standardise)
         return Kernel(points, functools.partial(laplacian, number("scale", self.scale, above=0.0)))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
-        """Matrix M (d, d) of Eq. 5, of many trajectories within a relative error of `tol`."""
+        """Return the matrix M (d, d) of Eq. 5, for many trajectories within a relative error of `tol`."""
         return kernel_penalty(self.on(trajectories, counts), counts, number("tol", self.tol, least=0.0))
 
 
@@ -151,38 +151,39 @@ class CompleteGraph(Similarity):
     of_counts = True
 
     def on(self, trajectories: Any, counts: Floats) -> Kernel:
-        """Blocks of ones."""
+        """Return blocks of ones."""
         return Kernel(np.zeros((len(counts), 1)), np.ones_like)
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
-        """Matrix M of Eq. 5: twice the scatter of the counts about their mean, without a loop over pairs."""
+        """Return the matrix M of Eq. 5: twice the scatter of the counts about their mean."""
         total, _ = swept(functools.partial(scatter_around, counts.mean(axis=0)), counts, counts.shape[1])
         return np.asarray(2.0 * total)
 
 
 def scatter_around(mean: Floats, rows: Floats) -> Found:
-    """Σ (f − mean)(f − mean)ᵀ over rows f, (d, d)."""
+    """Return Σ (f − mean)(f − mean)ᵀ over rows f, (d, d)."""
     around = rows - mean
     return around.T @ around, None
 
 
 def gaussian(sigma: float, square: Floats) -> Floats:
-    """exp(−square / 2σ), in place."""
+    """Return exp(−square / 2σ), computed in place."""
     square /= -2.0 * sigma
     return np.exp(square, out=square)
 
 
 def laplacian(scale: float, square: Floats) -> Floats:
-    """exp(−√square / scale), in place."""
+    """Return exp(−√square / scale), computed in place."""
     np.sqrt(square, out=square)
     square /= -scale
     return np.exp(square, out=square)
 
 
 def bandwidth(points: Points | Floats) -> float:
-    """The median of ‖Δ‖² over all pairs of different trajectories; over a random sample of pairs if there are many.
+    """Return the median of ‖Δ‖² over all pairs of different trajectories, or over a random sample if there are many.
 
-    The sample, always the same for a set, puts it between the 49.8 and the 50.2 % quantile of all pairs (95 % sure).
+    The sample is always the same for a set; its median lies between the 49.8 and the 50.2 % quantile of all pairs with
+    95 % probability.
     """
     if len(points) < 2:
         raise ValueError("sigma='median' needs at least two trajectories: give sigma a number")
@@ -195,7 +196,7 @@ def bandwidth(points: Points | Floats) -> float:
 
 
 def sampled_pairs(points: Points | Floats) -> Floats:
-    """‖Δ‖² of pairs of different trajectories drawn at random, always the same ones."""
+    """Return ‖Δ‖² of pairs of different trajectories drawn at random, always the same ones."""
     rng = np.random.default_rng(SEED)
     n = len(points)
     first = rng.integers(n, size=PAIRS)

@@ -1,4 +1,4 @@
-"""A sparse graph as a similarity: each trajectory and the few that are most like it."""
+"""A sparse nearest-neighbour graph as a similarity."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from messirl.similarity.standardize import Points
 class NearestNeighbours(Similarity):
     """1 for two trajectories of which one is among the k nearest of the other, else 0.
 
-    Distances are those of feature counts in units of their spread. This is another penalty than that of a kernel, not
-    an approximation of it: it looks at near trajectories only. Among equally near ones it takes any.
+    Distances are those of feature counts in units of their spread. The penalty does not approximate a kernel: it
+    compares near trajectories only. Ties are broken arbitrarily.
 
     Parameters
     ----------
     k : int
-        How many neighbours each trajectory has; all others where there are fewer.
+        Number of neighbours of each trajectory; all others where there are fewer.
 
     References
     ----------
@@ -48,11 +48,11 @@ class NearestNeighbours(Similarity):
     of_counts = True
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
-        """The blocks of the graph, sparse."""
+        """Return the blocks of the graph, sparse."""
         return Precomputed(self.graph(counts)).on(trajectories, counts)
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
-        """Matrix M (d, d) of Eq. 5, neighbours by neighbours."""
+        """Return the matrix M (d, d) of Eq. 5, summed over pairs of neighbours."""
         pairs = sp.triu(self.graph(counts), k=1).tocoo()
         total = np.zeros((counts.shape[1],) * 2)
         for part in pieces(pairs.nnz, counts.shape[1]):
@@ -61,7 +61,7 @@ class NearestNeighbours(Similarity):
         return 2.0 / len(counts) * total
 
     def graph(self, counts: Floats) -> Any:
-        """The matrix of similarities, sparse (n, n)."""
+        """Return the matrix of similarities, sparse (n, n)."""
         from sklearn.neighbors import NearestNeighbors  # takes long to import, and few need it
 
         if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 1:

@@ -20,7 +20,7 @@ from messirl.similarity.penalty_blocks import checked_counts
 
 
 def penalty_matrix(counts: npt.ArrayLike, weights: Any) -> Floats:
-    """Matrix M of the pairwise penalty, Eq. 5: R(θ) = ½ θᵀ M θ.
+    """Return the matrix M of the pairwise penalty, Eq. 5: R(θ) = ½ θᵀ M θ.
 
         M = (2/n) Fᵀ (D − W) F,   D = diag(W 1)
 
@@ -32,11 +32,11 @@ def penalty_matrix(counts: npt.ArrayLike, weights: Any) -> Floats:
 
 
 def pairwise_penalty(theta: npt.ArrayLike, counts: npt.ArrayLike, weights: Any) -> float:
-    """The penalty R(θ) of Eq. 5."""
+    """Return the penalty R(θ) of Eq. 5."""
     t = np.asarray(theta, dtype=np.float64)
     return float(0.5 * t @ penalty_matrix(counts, weights) @ t)
 
 
 def similarity_penalty(similarity: Any, trajectories: Any, counts: Floats) -> Floats:
-    """Matrix M of Eq. 5 for any similarity, including a user-defined function."""
+    """Return the matrix M of Eq. 5 for any similarity, including a user-defined function."""
     return as_similarity(similarity).penalty(trajectories, counts)

@@ -19,9 +19,10 @@ Block = Callable[[Any, Any], Any]  # rows, columns (slices or numbers of traject
 
 
 def tiles(n: int) -> Iterator[tuple[slice, slice]]:
-    """Rows and columns of parts that together cover a matrix (n, n), each as large as may be held at once.
+    """Yield rows and columns of blocks that cover a matrix (n, n), each as large as may be held at once.
 
-    They are whole rows, or squares if there are many: a block of few rows would take more work to prepare than to use.
+    They are whole rows, or squares for many trajectories: a block of few rows would take more work to prepare than to
+    use.
     """
     if not many(n):
         yield from ((rows, ALL) for rows in pieces(n, n, BLOCK))
@@ -32,12 +33,12 @@ def tiles(n: int) -> Iterator[tuple[slice, slice]]:
 
 
 def many(n: int) -> bool:
-    """Whether there are too many trajectories to compute the similarity of every pair."""
+    """Return True if there are too many trajectories to compute the similarity of every pair."""
     return n > EXACT
 
 
 def checked_counts(counts: npt.ArrayLike) -> Floats:
-    """Counts as an array (n, d) of finite numbers, n > 0."""
+    """Return counts as an array (n, d) of finite numbers, n > 0."""
     table = np.asarray(counts, dtype=np.float64)
     if table.ndim != 2 or len(table) == 0:
         raise ValueError(f"counts have shape {table.shape}: give (n, d), at least one trajectory")
@@ -47,7 +48,7 @@ def checked_counts(counts: npt.ArrayLike) -> Floats:
 
 
 def penalty_from(block: Block, counts: npt.ArrayLike) -> Floats:
-    """M = (2/n) Fᵀ (D − W) F of the counts F (n, d), tile by tile of W."""
+    """Return M = (2/n) Fᵀ (D − W) F of the counts F (n, d), tile by tile of W."""
     table = checked_counts(counts)
     n = len(table)
     centred = table - table.mean(axis=0)  # only differences matter; centring avoids cancellation

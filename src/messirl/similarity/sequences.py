@@ -1,4 +1,4 @@
-"""Similarities of the sequences of states themselves, not of what they collect:  s(ζ, ζ') = exp(−D(ζ, ζ') / scale).
+"""Similarities of state sequences, rather than of feature counts:  s(ζ, ζ') = exp(−D(ζ, ζ') / scale).
 
     EditDistance         D: insertions, deletions and substitutions that make one the other, per step
     DynamicTimeWarping   D: distance of the places visited, along the best match in time, per step
@@ -60,7 +60,7 @@ class EditDistance(Similarity):
     scale: float = 0.5
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
-        """The blocks exp(−D/scale)."""
+        """Return the blocks exp(−D/scale)."""
         scale, states = number("scale", self.scale, above=0.0), sequences(self, trajectories)
         return _blocks(trajectories, scale, partial(edit_distances, states, trajectories.offsets))
 
@@ -70,13 +70,13 @@ class DynamicTimeWarping(Similarity):
     """exp(−D/scale), D the distance of two trajectories along the best match in time, per step.
 
     Each state of one is matched with one or several successive states of the other, in their order, so that the sum of
-    the distances between matched places is least; D is that sum over the length of the longer one. Who goes the same
-    way at another pace is as near as who goes with them.
+    the distances between matched places is least; D is that sum over the length of the longer one. Staying longer in a
+    state, as at a slower pace, therefore costs nothing.
 
     Parameters
     ----------
     coordinates : array (S, k)
-        Where each state is: places on a map or, of state features, `mdp.features`.
+        Coordinates of each state: places on a map or, with state features, `mdp.features`.
     scale : float
         The distance at which the similarity is 1/e, in the units of the coordinates.
 
@@ -103,11 +103,11 @@ class DynamicTimeWarping(Similarity):
     scale: float = 1.0
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
-        """The blocks exp(−D/scale)."""
+        """Return the blocks exp(−D/scale)."""
         scale, states = number("scale", self.scale, above=0.0), sequences(self, trajectories)
         points = numbers("coordinates", self.coordinates)
         if points.ndim != 2 or not points.shape[1] or not np.isfinite(points).all():
-            raise ValueError("coordinates must be finite numbers (S, k), one row per state and k from 1 on")
+            raise ValueError("coordinates must be finite numbers (S, k), one row per state and k >= 1")
         if states.size and states.max() >= len(points):
             raise ValueError(
                 f"coordinates has {len(points)} rows, but trajectories visit state {states.max()}: give one per state"
@@ -123,7 +123,7 @@ class DynamicTimeWarping(Similarity):
 
 
 def _blocks(trajectories: Any, scale: float, distances: Callable[[Ints, Ints, bool], Floats]) -> Block:
-    """The blocks exp(−D/scale), from a function of rows, columns and whether they are the same."""
+    """Return the blocks exp(−D/scale), from a function of rows, columns and whether they are the same."""
     every = np.arange(len(trajectories))
 
     def block(rows: Any, columns: Any) -> Floats:
@@ -134,9 +134,9 @@ def _blocks(trajectories: Any, scale: float, distances: Callable[[Ints, Ints, bo
 
 
 def sequences(similarity: Similarity, trajectories: Any) -> Ints:
-    """The states of all trajectories, one after the other, or an error that says that counts alone are not enough."""
+    """Return the states of all trajectories, concatenated; raise a ValueError if only counts are given."""
     if trajectories is None:
-        raise ValueError(f"{type(similarity).__name__} compares trajectories, and was given their counts alone")
+        raise ValueError(f"{type(similarity).__name__} needs trajectories, but was given only their counts")
     if not len(trajectories):
-        raise ValueError(f"{type(similarity).__name__} compares trajectories, and was given none")
+        raise ValueError(f"{type(similarity).__name__} needs at least one trajectory, but was given none")
     return np.asarray(trajectories.states)

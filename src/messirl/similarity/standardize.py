@@ -1,7 +1,7 @@
-"""Counts as points around 0, in their own units or in those of their spread, which kernels measure distances between.
+"""Feature counts as centred points, standardised or not, between which kernels measure distances.
 
-Of many trajectories the points are made from the counts when some of them are asked for, so that a second table of
-that size is never held.
+For many trajectories the points are computed from the counts on demand, so that a second table of that size is never
+held.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ROUNDING = 1e-12  # of the largest count of a feature: counts that differ by les
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What counts are measured from and in: (counts − zero) / unit, 0 where the unit is 0."""
+    """Origin and unit of counts: (counts − zero) / unit, 0 where the unit is 0."""
 
     zero: Floats
     unit: Floats
 
     def __call__(self, counts: Floats) -> Floats:
-        """Counts (k, d) as points."""
+        """Return counts (k, d) as points."""
         varies = self.unit > 0.0
         found = counts - self.zero
         found /= np.where(varies, self.unit, 1.0)
@@ -36,14 +36,14 @@ class Units:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Counts in some units; `points[rows]` computes the rows that are asked for."""
+    """Counts in some units; `points[rows]` computes the rows on demand."""
 
     counts: Floats
     units: Units
 
     @classmethod
     def of(cls, counts: Floats, *, standardise: bool) -> Points:
-        """Points around 0, in units of their spread or in their own; features that do not vary are 0."""
+        """Return centred points, in units of their spread or in their own; features that do not vary are 0."""
         spread = deviations(counts)
         unit = spread if standardise else np.where(spread > 0.0, 1.0, 0.0)
         return cls(counts, Units(counts.mean(axis=0), unit))
@@ -55,24 +55,24 @@ class Points:
         return self.units(self.counts[rows])
 
     def reach(self) -> Floats:
-        """How far from 0 they go along each axis, (d,)."""
+        """Return the largest absolute coordinate along each axis, (d,)."""
         ends = self.units(np.stack([self.counts.min(axis=0), self.counts.max(axis=0)]))
         return np.asarray(np.abs(ends).max(axis=0))
 
 
 def points_of(counts: Floats, *, standardise: bool) -> Points | Floats:
-    """Points to be indexed by rows: an array where there are few, otherwise computed when they are asked for."""
+    """Return points to be indexed by rows: an array where there are few, otherwise computed on demand."""
     points = Points.of(counts, standardise=standardise)
     return points if many(len(counts)) else points[:]
 
 
 def deviations(counts: Floats) -> Floats:
-    """Standard deviation of each feature's counts, (d,); exactly 0 where they differ by no more than rounding."""
+    """Return the standard deviation of each feature's counts, (d,); exactly 0 where they differ only by rounding."""
     squares, _ = swept(partial(_squares_around, counts.mean(axis=0)), counts, counts.shape[1])
     found = np.sqrt(squares / len(counts))
     return np.where(found > ROUNDING * np.maximum(counts.max(axis=0), -counts.min(axis=0)), found, 0.0)
 
 
 def _squares_around(mean: Floats, rows: Floats) -> Found:
-    """Σ (f − mean)² over rows f, (d,)."""
+    """Return Σ (f − mean)² over rows f, (d,)."""
     return ((rows - mean) ** 2).sum(axis=0), None

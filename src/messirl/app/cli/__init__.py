@@ -1,7 +1,7 @@
-"""The command `messirl`. Nothing heavy is imported before there is work to do.
+"""The `messirl` command line. Heavy imports are deferred until a command does its work.
 
-Exit codes: 0 done, 2 something wrong with the input or the system, 1 a bug in messirl, 130 interrupted, 141 nobody
-reads the output any more. An error is one line on standard error.
+Exit codes: 0 success, 1 a bug in messirl, 2 an error in the input or the system, 130 interrupted, 141 broken pipe.
+An error is one line on standard error.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-# Each is a file of this package, with a DESCRIPTION, `add(parser)` for its arguments and `run(arguments)`.
+# Each command is a module of this package with a DESCRIPTION, `add(parser)` and `run(arguments)`.
 COMMANDS = {
-    "fit": "learn a reward and a policy from a folder",
-    "select": "choose the strength of the penalty by held-out expert trajectories",
-    "diagnose": "say whether the unlabelled trajectories help, and which",
+    "fit": "learn a reward and a policy from a problem folder",
+    "select": "choose how to use the unlabelled trajectories, by held-out expert trajectories",
+    "diagnose": "report whether the unlabelled trajectories help, and which ones",
     "evaluate": "score a saved model on held-out trajectories",
-    "sample": "draw trajectories of a saved model",
-    "example": "write a small problem with a known truth, to try the others on",
-    "show": "say what a folder or a saved model holds",
-    "check": "say everything that is wrong with a folder",
-    "import": "make a folder of raw recordings: positions, places, click logs",
-    "convert": "make a folder or a table of ours from another format",
-    "compare": "methods side by side, on your data or on a problem with a known truth",
-    "benchmark": "the core methods over many problems, with ranks",
-    "lab": "open a page on which to try problems and methods",
-    "reproduce": "run the paper's experiments and decide its claims",
+    "sample": "draw trajectories from a saved model",
+    "example": "write a small problem with known truth to try the other commands on",
+    "show": "summarise a problem folder or a saved model",
+    "check": "list everything that is wrong with a problem folder",
+    "import": "build a problem folder from raw recordings: positions, places or click logs",
+    "convert": "convert problems and trajectories from other formats",
+    "compare": "compare methods on your data or on a problem with known truth",
+    "benchmark": "compare the core methods over many problems, with ranks",
+    "lab": "open an interactive page to try problems and methods",
+    "reproduce": "run the paper's experiments and test its claims",
 }
-RESUMED = ("compare", "benchmark", "reproduce")  # go on where they were stopped
+RESUMED = ("compare", "benchmark", "reproduce")  # commands that continue where they were stopped
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code."""
+    """Run one command and return its exit code."""
     if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # before there is work, Ctrl-C ends the program silently
     from messirl.app.cli import _stdio
@@ -56,11 +56,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(
         prog=f"messirl {words[0]}",
         description=command.DESCRIPTION,
-        epilog="In brackets: what is taken where nothing is given.",
+        epilog="Defaults are in parentheses.",
     )
     command.add(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    parser.add_argument("--verbose", action="store_true", help="show what the library logs: every fit, how it ended")
+    parser.add_argument(
+        "--verbose", action="store_true", help="show the log of the library: every fit and how it ended"
+    )
     arguments = parser.parse_args(words[1:])
     arguments.command = shlex.join(["messirl", *words])
     from messirl.app.cli._signals import Stopping
@@ -72,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stopping.begin()
             return _run(command, arguments)
         except (KeyboardInterrupt, Exception) as error:
-            kept = "; what was finished is kept, run the same command to go on" if words[0] in RESUMED else ""
+            kept = "; finished work is kept: run the same command to continue" if words[0] in RESUMED else ""
             if stopping.number is None and not isinstance(error, KeyboardInterrupt):
                 return _failed(error, kept, debug=arguments.debug)
             stopping.wait_until_said()  # an error after Ctrl-C only comes from the interrupted work
@@ -81,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _show_log(say: Callable[[str], object]) -> None:
-    """Show what the library logs, from here on."""
+    """Print the log messages of the library from here on."""
     import logging
 
     class Said(logging.Handler):
@@ -109,11 +111,11 @@ def _run(command: ModuleType, arguments: argparse.Namespace) -> int:
 
 
 def _check_threads() -> None:
-    """Refuse a number of threads that is none; what Numba says of it does not name its place, or is a traceback."""
-    told = os.environ.get("NUMBA_NUM_THREADS", "1")
-    if not (told.isascii() and told.isdigit() and int(told) > 0):
+    """Reject an invalid NUMBA_NUM_THREADS here: the error of Numba is a traceback or does not name the variable."""
+    threads = os.environ.get("NUMBA_NUM_THREADS", "1")
+    if not (threads.isascii() and threads.isdigit() and int(threads) > 0):
         raise ValueError(
-            f"the environment says NUMBA_NUM_THREADS={told!r}: make it a whole number from 1 on, or unset it"
+            f"NUMBA_NUM_THREADS={threads!r}: must be a whole number >= 1; correct or unset this environment variable"
         )
 
 
@@ -130,14 +132,14 @@ def _failed(error: Exception, kept: str, *, debug: bool) -> int:
 
 
 def _front_door(words: Sequence[str]) -> int:
-    """Answer whatever is not a command: help, the version, or an error."""
+    """Answer a call without a command: help, the version, or an error."""
     from messirl._text import did_you_mean
     from messirl.app.cli._parser import Parser
 
     parser = Parser(
         prog="messirl",
         usage="messirl COMMAND ...",
-        description="Learn what an expert wants from few expert trajectories and many of unknown quality.",
+        description="Learn a reward function from few expert trajectories and many of unknown quality.",
         epilog="messirl COMMAND --help explains a command.",
     )
     version = f"messirl {importlib.import_module('messirl').__version__}" if "--version" in words else ""
@@ -147,14 +149,14 @@ def _front_door(words: Sequence[str]) -> int:
         commands.add_parser(name, help=text)
     if words and not words[0].startswith("-"):
         guess = did_you_mean(words[0], COMMANDS) or f"; the commands are {', '.join(COMMANDS)}"
-        parser.error(f"{words[0]!r} is no command{guess}")
+        parser.error(f"unknown command {words[0]!r}{guess}")
     parser.parse_args(words[:1])
     parser.print_help()
     return 0
 
 
 def _explain(error: Exception, kept: str = "") -> tuple[str, int]:
-    """One sentence and an exit code for what went wrong; `kept` says what is not lost with a cluster."""
+    """Return a one-line message and an exit code; `kept` is added to errors of a cluster, where work is kept."""
     from messirl._lazy import MISSING, SPARED
 
     if isinstance(error, OSError):
@@ -168,23 +170,23 @@ def _explain(error: Exception, kept: str = "") -> tuple[str, int]:
     if type(error) is MemoryError and error.args:  # ours, foreseen
         return str(error), 2
     if isinstance(error, MemoryError):
-        return "there is not enough memory: draw fewer trajectories with --n-unlabelled, or use a larger computer", 2
+        return "not enough memory: draw fewer trajectories with --n-unlabelled, or use a machine with more memory", 2
     if type(error).__name__ == "BrokenProcessPool":
-        return "a worker process was killed (out of memory?): run the same command to go on, perhaps with --jobs 1", 1
+        return "a worker process was killed (out of memory?): run the same command again, perhaps with --jobs 1", 1
     if type(error).__name__ == "ClusterError":
         return f"{error}{kept}", 2
     return f"internal error, {type(error).__name__}: {error}; run again with --debug and report it", 1
 
 
 def _explain_place(error: OSError) -> str:
-    """What is wrong with a file or a folder."""
+    """Return the message about a file or a folder that could not be used."""
     where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename or "")
     if not where:
-        return f"{error.strerror or error}: nothing that was finished is lost"
+        return f"{error.strerror or error}: finished work is kept"
     if isinstance(error, FileNotFoundError):
-        return f"{where} is not there, and cannot be made: correct the path"
+        return f"{where} does not exist and cannot be created: correct the path"
     if isinstance(error, IsADirectoryError):
-        return f"{where} is a folder where a file is needed: give a file"
+        return f"{where} is a folder, but a file is needed: give a file"
     if isinstance(error, NotADirectoryError | FileExistsError):
-        return f"{where}: a file stands where a folder is needed: give another place"
-    return f"{where}: {error.strerror or error}: check the place and the disk; nothing that was finished is lost"
+        return f"{where} is a file, but a folder is needed: give another path"
+    return f"{where}: {error.strerror or error}: check the path and the disk; finished work is kept"

@@ -1,4 +1,4 @@
-"""`python -m messirl.app.cli` is the command `messirl`."""
+"""Entry point of `python -m messirl.app.cli`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What `messirl compare` and `messirl benchmark` share: options, and how a contest is written and shown."""
+"""Shared code of `messirl compare` and `messirl benchmark`: options, and how a comparison is written and shown."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 def add_methods(made: Parser) -> None:
     """Add the option that names the methods."""
-    every = "all; these are " + ", ".join(METHODS)
-    made.add_argument("--methods", action=Once, metavar="A,B,…", help=f"which, or {every} (a core of eight)")
+    every = f"methods to compare, or all (a core of eight). Available: {', '.join(METHODS)}"
+    made.add_argument("--methods", action=Once, metavar="A,B,…", help=every)
 
 
 def add_work(made: Parser) -> None:
-    """Add the options that say where the work is done."""
-    made.add_argument("--jobs", type=count, default=os.cpu_count() or 1, help="processes (one per core)")
+    """Add the options for parallel and distributed work."""
+    made.add_argument("--jobs", type=count, default=os.cpu_count() or 1, help="number of processes (one per core)")
     add_cluster(made)
 
 
 def methods_of(text: str | None, usual: tuple[str | Method, ...]) -> tuple[str | Method, ...]:
-    """The names that an option gives."""
+    """Return the methods that an option names."""
     if text is None:
         return usual
     names = tuple(word.strip() for word in text.split(",") if word.strip())
     if not names:
-        raise ValueError("--methods names none: give at least one, or leave it out")
+        raise ValueError("--methods names no method: give at least one, or leave it out")
     return tuple(METHODS) if names == ("all",) else names
 
 
 def finish(record: ContestRecord, out: Results, name: str, *, report: bool, json: bool) -> int:
-    """Write what a contest found: the table, the page and the summary; print the verdict."""
+    """Write the table, the report and the summary of a comparison; print the verdict."""
     from messirl._files import beside
     from messirl.paper.experiments.rankings import as_csv
 
@@ -59,7 +59,7 @@ def finish(record: ContestRecord, out: Results, name: str, *, report: bool, json
 
 
 def text_of(record: ContestRecord, files: dict[str, Path]) -> str:
-    """The verdict and the table, for the terminal; of many cells the ranks alone."""
+    """Return the text for the terminal: the verdict and the table, or mean ranks if there are many cells."""
     lines = [*map(one_line, record.in_words), "", one_line(record.lead), *map(one_line, record.notes), ""]
     lines += _table(record.cells[0]) if len(record.cells) == 1 else _ranks(record)
     return "\n".join([*lines, "", *(f"{name + ':':<8}{place}" for name, place in files.items())])
@@ -68,7 +68,7 @@ def text_of(record: ContestRecord, files: dict[str, Path]) -> str:
 def _table(cell: Cell) -> list[str]:
     from messirl.app.workflow.comparison_record import label
 
-    measure = "performance" if cell.truth else "nats a step"
+    measure = "performance" if cell.truth else "nats per step"
     head = f"{measure:>12}  {'over ' + label(cell.base):^27}  {'score':>8} {'distance':>8} {'solved':>7} {'cpu s':>7}"
     return [head, *(_line(cell, one) for one in cell.standings)]
 

@@ -1,4 +1,4 @@
-"""The options `--by` and `--groups`, and what was found group by group, as text."""
+"""The option `--by`, and results by group as text."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 
 def add_by(group: Any, what: str) -> None:
-    """Add the option that breaks what was found down by a column."""
-    group.add_argument("--by", action=Once, metavar="COLUMN", help=f"{what}: a column of trajectory_meta")
+    """Add the option that breaks results down by a column."""
+    group.add_argument(
+        "--by", action=Once, metavar="COLUMN", help=f"{what}, by the values of a column of trajectory_meta"
+    )
 
 
 def by_lines(found: list[dict[str, Any]]) -> list[str]:
-    """A table for every quantity that was broken down, and the sentence that says what is clear about it."""
+    """Format a table for every quantity, with a sentence on its significant differences."""
     lines = list[str]()
     for one in found:
         groups = one["groups"] + ([] if one["whole"] is None else [one["whole"]])
@@ -27,7 +29,7 @@ def by_lines(found: list[dict[str, Any]]) -> list[str]:
             one["measure"]: [nats(group["value"]["mean"], signed=one["measure"] != "score") for group in groups],
             "95 % interval": [_ends(group["value"]) for group in groups],
             "p, Holm": [_p(group["value_p"]) for group in groups],
-            "from the others": [_mean(group["difference"]) for group in groups],
+            "vs other groups": [_mean(group["difference"]) for group in groups],
             "95 % interval ": [_ends(group["difference"]) for group in groups],
             "p, Holm ": [_p(group["p"]) for group in groups],
         }

@@ -1,10 +1,10 @@
-"""The folder of a command's results, which appears at once when they are complete.
+"""The result folder of a command, replaced atomically when the results are complete.
 
-A command writes into a folder of its own beside it, `NAME.unfinished-PROCESS`, which takes the place of the folder in
-one step at the end. A process that is killed before leaves the earlier result as it was, and what it had finished where
-it wrote it. The earlier result is moved to `NAME.earlier`, where one is kept; files that are no results of ours stay.
+A command writes into a temporary folder beside it, `NAME.unfinished-PROCESS`, which replaces the folder in one step at
+the end. If the process is killed before, the earlier result stays as it was and the temporary folder stays, too. The
+earlier result is moved to `NAME.earlier`, which keeps one result; files that messirl did not write stay in place.
 
-The summary of a command (fit.json, select.json, …) lists under `files` what belongs to it, each with its checksum.
+The summary of a command (fit.json, select.json, …) lists the files of the result under `files`, with checksums.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ EARLIER, UNFINISHED = ".earlier", ".unfinished-"
 
 @dataclass
 class Results:
-    """A folder, and what a command writes into it.
+    """The result folder of a command.
 
-    folder : where the results are when they are complete
+    folder : place of the complete results
     writes : names of the files
-    draws : whether pictures are written as well, to a folder `figures`
-    keep : called with the model as soon as it is fitted, and where to write
-    replace : whether an earlier result there may be moved aside; else it is refused
+    draws : whether pictures are written to a folder `figures`
+    keep : called with the fitted model and the folder to write to, as soon as the model is fitted
+    replace : whether an earlier result may be moved aside; otherwise it is an error
     """
 
     folder: Path
@@ -46,14 +46,14 @@ class Results:
 
     @classmethod
     def asked(cls, out: Path, *writes: str, report: bool, usual: str, force: bool = True, **how: Any) -> Self:
-        """The results of a command with the options of `add_results`, and a page where one is wanted."""
+        """Return the result folder for the options of `add_results`, with a report if one is requested."""
         page = ("report.html",) if report else ()
         return cls(out, (*writes, *page), report, replace=force or str(out) == usual, **how)
 
     def __post_init__(self) -> None:
         self.whole = Path(os.path.realpath(self.folder))
         self.place = self.whole.parent / f"{self.whole.name}{UNFINISHED}{os.getpid()}"
-        self.made, self.holds = False, "what was finished is"  # what `place` holds, once it is made
+        self.made, self.holds = False, "finished work is"  # contents of `place`, once it is made
 
     def __enter__(self) -> Self:
         return self
@@ -67,32 +67,34 @@ class Results:
             shutil.rmtree(self.place, ignore_errors=True)
 
     def begin(self) -> None:
-        """Make the folder to write into; refuse what would replace anything but a result of ours."""
+        """Create the temporary folder; raise an error if anything but a result of messirl would be replaced."""
         figures, asked = self.whole / "figures", f"{self.folder}/figures"
         if self.draws and figures.exists() and not figures.is_dir():
-            raise ValueError(
-                f"{asked} is no folder, but figures are to be written there: give another folder with --out"
-            )
+            raise ValueError(f"{asked} is not a folder, but figures are written there: give another folder with --out")
         if self.whole == Path.cwd() or self.whole in Path.cwd().parents:
-            raise ValueError(f"--out {self.folder} is the folder you are in: give one of its own for the results")
+            raise ValueError(
+                f"--out {self.folder} is the current folder or contains it: give a separate folder for the results"
+            )
         ours = _ours(self.whole)
         drawn = [f"figures/{picture.name}" for picture in figures.glob("*")] if self.draws else []
         foreign = [name for name in (*self.writes, *drawn) if os.path.lexists(self.whole / name) and name not in ours]
         if foreign:
             raise ValueError(
-                f"{self.folder} holds {foreign[0]}, which is no result of messirl: "
-                "give another folder with --out, or move it away"
+                f"{self.folder} contains {foreign[0]}, which messirl did not write: "
+                "give another folder with --out, or move this file away"
             )
         if ours and not self.replace:
-            raise ValueError(f"{self.folder} holds an earlier result: give another folder with --out, or --force")
+            raise ValueError(f"{self.folder} contains an earlier result: give another folder with --out, or --force")
         if os.path.ismount(self.whole):
-            raise ValueError(f"{self.folder} is mounted, and cannot be replaced: give a folder inside it with --out")
+            raise ValueError(
+                f"{self.folder} is a mount point and cannot be replaced: give a folder inside it with --out"
+            )
         check_writable(self.whole / "any")
         check_writable(self.place.with_name(f"{self.place.name}-new"))
         if self.whole.parent.is_dir():
             for other in sorted(self.whole.parent.iterdir()):
                 if other.name.startswith(f"{self.whole.name}{UNFINISHED}"):
-                    note(f"{self._beside(other)} is of a command that is at work, or was stopped: look into it")
+                    note(f"{self._beside(other)} is the unfinished result of a stopped or running command: inspect it")
         while not self.made:
             try:
                 self.place.mkdir(parents=True)
@@ -101,30 +103,30 @@ class Results:
                 self.place = self.place.with_name(f"{self.place.name}-2")
 
     def _beside(self, place: Path) -> Path:
-        """A place beside the folder, as somebody would write it who gave the name of the folder."""
+        """Return a path beside the folder, relative as the user gave the folder."""
         return self.folder.parent / place.name
 
     @property
     def watcher(self) -> Watcher:
-        """Shows in the terminal what a workflow does; the folder is made when the work begins."""
+        """Return a watcher that reports in the terminal and creates the folder when the work begins."""
         return Watcher(say, note, Progress, self.begin, lambda model: self.keep(model, self.place))
 
     def finish(self, name: str, summary: dict[str, Any], text: str, *, json: bool) -> int:
-        """Write the summary, put all into its place, and print the text, or the summary as JSON."""
+        """Write the summary, move the results into place, and print the text or the summary as JSON."""
         self.write_summary(name, summary)
         self._settle()
         print(as_json(summary) if json else text)
         return 0
 
     def write_summary(self, name: str, summary: dict[str, Any]) -> None:
-        """Write the summary with the files that were written so far."""
+        """Write the summary, with a list of the files written so far."""
         files = sorted(file for file in self.place.rglob("*") if file.is_file() and file.name != name)
         summary["files"] = {file.relative_to(self.place).as_posix(): _checksum(file) for file in files}
         with beside(self.place / name) as part:
             part.write_text(as_json(summary) + "\n", encoding="utf-8")
 
     def _settle(self) -> None:
-        """Put the folder that was written into the place of the old one, which is moved aside."""
+        """Replace the old folder by the new one, and move the old one aside."""
         whole = self.whole
         settle(self.place)
         if not whole.exists():
@@ -133,7 +135,7 @@ class Results:
         ours = _ours(whole)
         shutil.copymode(whole, self.place)
         exchange(self.place, whole)
-        self.holds = "the earlier result, and files of yours, are"  # from here on `place` is the old folder
+        self.holds = "the earlier result and files of yours are"  # from here on `place` is the old folder
         for entry in list(_others(self.place, ours)):
             _move(entry, whole / entry.relative_to(self.place))
         if not ours and not any(file.is_file() for file in self.place.rglob("*")):
@@ -145,7 +147,7 @@ class Results:
 
 
 def _others(folder: Path, ours: set[str]) -> Iterator[Path]:
-    """What is in a folder and is none of ours: whole folders where nothing in them is."""
+    """Yield the entries of a folder that messirl did not write, as whole subfolders where possible."""
     for entry in sorted(folder.iterdir()):
         name = entry.name
         if entry.is_dir() and any(one.startswith(f"{name}/") for one in ours):
@@ -155,7 +157,7 @@ def _others(folder: Path, ours: set[str]) -> Iterator[Path]:
 
 
 def _move(entry: Path, target: Path) -> None:
-    """Move a file or a folder to a place; what is there already stays, and so does what it would replace."""
+    """Move a file or a folder; existing files at the target are not replaced."""
     if not os.path.lexists(target):
         target.parent.mkdir(exist_ok=True)
         os.rename(entry, target)
@@ -165,7 +167,7 @@ def _move(entry: Path, target: Path) -> None:
 
 
 def _free(aside: Path) -> Path:
-    """The name for an earlier result: that of the one before, which is removed if it is as a command left it."""
+    """Return a free name for an earlier result; the one before it is removed if it was not modified."""
     if aside.is_dir() and not aside.is_symlink() and _untouched(aside):
         shutil.rmtree(aside)
     free, number = aside, 1
@@ -176,25 +178,25 @@ def _free(aside: Path) -> Path:
 
 
 def _untouched(folder: Path) -> bool:
-    """Whether a folder holds a result of ours, with every file as it was written, and nothing else."""
-    ours, told = _ours(folder), dict[str, str]()
+    """Return whether a folder contains only a result of messirl, with unmodified files."""
+    ours, checksums = _ours(folder), dict[str, str]()
     for name in SUMMARIES:
-        told |= _listed(folder / name)
+        checksums |= _listed(folder / name)
     there = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if not file.is_dir()}
     return (
         bool(ours)
         and set(there) <= ours
-        and all(name in SUMMARIES or _checksum(file) == told.get(name) for name, file in there.items())
+        and all(name in SUMMARIES or _checksum(file) == checksums.get(name) for name, file in there.items())
     )
 
 
 def _ours(folder: Path) -> set[str]:
-    """The names of the files in a folder that are results of ours: summaries, and what they list."""
+    """Return the names of result files in a folder: summaries and the files they list."""
     return {one for name in SUMMARIES for one in _listed(folder / name)}
 
 
 def _listed(place: Path) -> dict[str, str]:
-    """The files that a summary of ours lists, itself among them, with their checksums; none if it is no summary."""
+    """Return the files that a summary lists, including itself, with checksums; empty if it is no summary."""
     try:
         found = json.loads(place.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

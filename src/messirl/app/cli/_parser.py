@@ -1,7 +1,7 @@
-"""What the commands share: a parser whose errors are one sentence, kinds of arguments, and JSON on standard output.
+"""Shared code of the commands: a parser with one-line errors, argument types, and JSON on standard output.
 
-The files of this package that hold options import next to nothing, not even pathlib or typing, so that help appears at
-once. What does the work is imported when there is work to do.
+The modules of this package that declare options import almost nothing, not even pathlib or typing, so that help
+appears at once. Everything else is imported when the work starts.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from messirl.data.streamed_trajectories import StreamedTrajectories
 
 
-DASHES = "-\N{EN DASH}\N{EM DASH}"  # the last two are what word processors make of --
+DASHES = "-\N{EN DASH}\N{EM DASH}"  # word processors turn -- into the last two
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence."""
+    """Argument parser with one-line errors."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(formatter_class=_Formatter, **arguments)
 
     def format_help(self) -> str:
-        """The usage line names what must be given; the options are explained below it."""
+        """Return the help; the usage line shows required arguments only, since the options are explained below it."""
         if self.usage is None:
             places = [str(action.metavar or action.dest) for action in self._actions if not action.option_strings]
             self.usage = " ".join([self.prog, *places, "[options]"])
         return super().format_help()
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does it, but the error about an unknown option suggests the one that was meant."""
+        """Parse arguments as argparse does; the error about an unknown option suggests a similar one."""
         found, left = self.parse_known_args(args, namespace)
         if left:
             known = [option for action in self._actions for option in action.option_strings if option[:2] == "--"]
@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse does it, but the error suggests the choice that was meant."""
+        """Check a choice as argparse does; the error suggests a similar one."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
@@ -59,28 +59,28 @@ class Parser(argparse.ArgumentParser):
             raise
 
     def error(self, message: str) -> NoReturn:
-        """End the program with code 2 and one line that says what is wrong and where help is."""
+        """Exit with code 2 and one line that states the error and points to the help."""
         text = one_line(message)
         self.exit(2, f"{self.prog}: {text}{'' if text.endswith('?') else ';'} see {self.prog} --help\n")
 
 
 class Once(argparse.Action):
-    """Store what an option says; an error where it is given twice, since one of the two would not count."""
+    """Store the value of an option that may be given only once."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         """Store the value."""
         if getattr(namespace, self.dest) is not None:
-            raise argparse.ArgumentError(self, "is given twice, and one of them would not count: give it once")
+            raise argparse.ArgumentError(self, "is given twice: give it once")
         setattr(namespace, self.dest, values)
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Help as wide as the terminal; values are called by their kind: N, X, PATH."""
+    """Help formatter as wide as the terminal; the type of a value gives its metavar: N, X or PATH."""
 
     def __init__(self, prog: str) -> None:
-        told = os.environ.get("COLUMNS", "")  # argparse's own way of asking imports compression libraries
+        wide = os.environ.get("COLUMNS", "")  # what argparse calls here imports compression libraries
         try:
-            width = int(told) if told.isascii() and told.isdigit() and int(told) > 0 else os.get_terminal_size().columns
+            width = int(wide) if wide.isascii() and wide.isdigit() and int(wide) > 0 else os.get_terminal_size().columns
         except OSError:
             width = 100
         super().__init__(prog, width=min(width, 120) - 2)
@@ -91,27 +91,27 @@ class _Formatter(argparse.HelpFormatter):
 
 
 def say(text: str) -> None:
-    """Write a line to standard error, so that standard output holds the result alone."""
+    """Write a line to standard error, so that standard output holds only the result."""
     with contextlib.suppress(OSError):  # standard error may be a file on a full disk
         print(f"messirl: {text}", file=sys.stderr, flush=True)
 
 
 def note(text: str) -> None:
-    """Write a remark that does not stop the work."""
+    """Write a note to standard error."""
     say(f"note: {one_line(text)}")
 
 
 def one_line(text: str) -> str:
-    """Text from outside on one line, without characters that a terminal would interpret."""
-    lines = " ".join(line.strip() for line in text.splitlines() if line.strip())  # blanks between words may matter
+    """Return text from outside on one line, without characters that a terminal would interpret."""
+    lines = " ".join(line.strip() for line in text.splitlines() if line.strip())  # spaces between words may matter
     return "".join(sign if sign.isprintable() else " " if sign == "\t" else "?" for sign in lines)
 
 
 def as_json(value: Any) -> str:
-    """JSON for other programs: what is not a number is null."""
+    """Return JSON for other programs; NaN and infinities become null."""
     import json
 
-    plain = not _stdio.knows_all_letters(sys.stdout)  # then such letters are written as \\u…
+    plain = not _stdio.knows_all_letters(sys.stdout)  # then such characters are written as \\u…
     return json.dumps(_plain(value), indent=2, ensure_ascii=plain, allow_nan=False)
 
 
@@ -128,27 +128,27 @@ def _plain(value: Any) -> Any:
 
 
 def add_with_default(group: Any, name: str, kind: Any, default: Any, text: str, metavar: str | None = None) -> None:
-    """Add an option whose help gives its default in brackets."""
+    """Add an option whose help gives its default in parentheses."""
     shown = default if isinstance(default, str) else "none" if default is None else f"{default:g}"
     group.add_argument(name, type=kind, default=default, metavar=metavar, help=f"{text} ({shown})")
 
 
 def filled(kind: Any, options: dict[str, Any]) -> Any:
-    """Settings of a class, each field from the option of its name."""
+    """Return settings of a class, each field from the option of the same name."""
     return kind(**{name: options[name] for name in kind.__dataclass_fields__})
 
 
 def problem_in(folder: Path) -> Problem:
-    """The problem in a folder; what had to be interpreted while reading is noted on standard error."""
+    """Read the problem in a folder and print its notes on standard error."""
     from messirl.io.folder.reader import read_problem
 
     return noted(read_problem(folder))
 
 
 def trajectories_in(place: Path | None, problem: Problem, executor: Any) -> StreamedTrajectories | None:
-    """Trajectories in Parquet files that stay there, with what the problem calls its states and actions.
+    """Return trajectories that stay in Parquet files, labelled with the states and actions of the problem.
 
-    executor : reads them (see execution.run); None: this process
+    executor : reads the files (see execution.run); None: this process
     """
     if place is None:
         return None
@@ -160,14 +160,14 @@ def trajectories_in(place: Path | None, problem: Problem, executor: Any) -> Stre
 
 
 def noted(problem: Problem) -> Problem:
-    """The problem itself, after noting what had to be interpreted while reading it."""
+    """Print the notes of a problem and return the problem."""
     for text in problem.notes:
         note(text)
     return problem
 
 
 def path(text: str) -> Path:
-    """The path an argument names; an error if it is empty."""
+    """Convert an argument to a path, which must not be empty."""
     from pathlib import Path
 
     if not text.strip():
@@ -176,44 +176,44 @@ def path(text: str) -> Path:
 
 
 def named(folder: Path) -> str:
-    """What a folder is called in sentences: as it was given or, where that is no name, such as ".", by its own."""
+    """Return the name of a folder for messages: as it was given or, for ".", "..", its resolved name."""
     return str(folder) if folder.name not in ("", "..") else folder.resolve().name or str(folder)
 
 
 def same_place(one: str | Path, other: str | Path) -> bool:
-    """Whether two paths lead to the same file or folder."""
+    """Return whether two paths lead to the same file or folder."""
     try:
         return os.path.samefile(one, other)
-    except OSError:  # one of them is not there
+    except OSError:  # one of them does not exist
         return os.path.realpath(one) == os.path.realpath(other)
 
 
 def model_file(place: Path) -> Path:
-    """The file of a model: the path itself, or model.npz in the folder that `messirl fit` wrote."""
+    """Return the file of a model: the path itself, or model.npz in a folder that `messirl fit` wrote."""
     if place.is_dir():
         place = place / "model.npz"
     if not place.is_file():
-        raise ValueError(f"{place} is not there: give the model.npz that messirl fit wrote")
+        raise ValueError(f"{place} does not exist: give the model.npz that messirl fit wrote")
     with place.open("rb") as file:
         if file.read(2) != b"PK":
-            raise ValueError(f"{place} is not a model, or is damaged: give the model.npz that messirl fit wrote")
+            raise ValueError(f"{place} is not a model or is damaged: give the model.npz that messirl fit wrote")
     return place
 
 
 def seed(text: str) -> int:
-    """A seed that every generator accepts: a whole number from 0 to 2³¹ − 1."""
+    """Convert an argument to a seed that every generator accepts: a whole number from 0 to 2³¹ − 1."""
     if not text.isascii() or not text.isdigit() or int(text) >= 2**31:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 2147483647")
     return int(text)
 
 
 def count(text: str) -> int:
-    """A whole number from 1 on."""
+    """Convert an argument to a whole number >= 1."""
     return _whole(text, 1)
 
 
 def several(text: str) -> int:
-    """A whole number from 2 on."""
+    """Convert an argument to a whole number >= 2."""
     return _whole(text, 2)
 
 
@@ -223,27 +223,27 @@ def _whole(text: str, least: int) -> int:
     except ValueError:
         value = least - 1
     if value < least:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number >= {least}")
     return value
 
 
 def _plain_signs(text: str) -> bool:
-    """Whether a text is a number as everybody writes it; Python also reads 1_000, and the digits of other scripts."""
+    """Return whether a text has ASCII digits and no underscore; Python also reads 1_000 and digits of other scripts."""
     return text.isascii() and "_" not in text
 
 
 def positive(text: str) -> float:
-    """A finite number above 0."""
-    return finite(text, lambda x: x > 0, "a number above 0")
+    """Convert an argument to a finite number > 0."""
+    return finite(text, lambda x: x > 0, "a number > 0")
 
 
 def not_negative(text: str) -> float:
-    """A finite number from 0 on."""
-    return finite(text, lambda x: x >= 0, "a number from 0 on")
+    """Convert an argument to a finite number >= 0."""
+    return finite(text, lambda x: x >= 0, "a number >= 0")
 
 
 def finite(text: str, good: Any, what: str) -> float:
-    """A finite number that is `good`; `what` says which ones are."""
+    """Convert an argument to a finite number that satisfies `good`; `what` describes these numbers in errors."""
     try:
         value = float(text) if _plain_signs(text) else math.nan
     except ValueError:

@@ -1,8 +1,8 @@
-"""Ctrl-C: acknowledged at once, whatever the program is doing, and obeyed soon.
+"""Handling of Ctrl-C and SIGTERM: acknowledged at once, even in compiled code, and obeyed soon.
 
-Python runs the handler of a signal only between two of its instructions, and during compiled code or a wait the next
-one may take long to come. The operating system is not held up by that: it writes a byte into a pipe. A thread reads the
-pipe, says that the program is stopping, and ends it if it does not end by itself or if Ctrl-C is pressed again.
+Python runs a signal handler only between two bytecode instructions, which compiled code or a wait may delay. The
+operating system writes a byte into a wakeup pipe without delay. A thread reads the pipe, prints that the program is
+stopping, and ends the process if it does not end by itself or if Ctrl-C is pressed again.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-PATIENCE = 2.0  # seconds that the program has to end by itself
+PATIENCE = 2.0  # seconds the program has to end by itself
 ECHO = 0.1  # seconds in which one key press may arrive twice: from the terminal, and from the parent process
 SHOW_CURSOR = b"\x1b[?25h\n"
 
 
 class Stopping:
-    """Inside this context Ctrl-C or SIGTERM raises KeyboardInterrupt once, and is acknowledged in any case.
+    """Context in which Ctrl-C or SIGTERM raises KeyboardInterrupt once, and is always acknowledged.
 
-    number : the signal that came, or None
+    number : the received signal, or None
     """
 
     def __init__(self, *, to_the_end: bool) -> None:
@@ -72,18 +72,18 @@ class Stopping:
         os.close(self._write)  # then the thread reads the end of the pipe, and ends
 
     def begin(self) -> None:
-        """The work begins: from here on Ctrl-C is raised in it."""
+        """Raise Ctrl-C as KeyboardInterrupt from here on."""
         self._quiet = False
         if self.number is not None:
             self._interrupt(self.number, None)
 
     @property
     def code(self) -> int:
-        """The exit code of a program that was stopped."""
+        """Exit code of a stopped program."""
         return 128 + (self.number or signal.SIGINT)
 
     def leave(self) -> int:
-        """The exit code; if `to_the_end`, exit here, since Python would take longer and might change the code."""
+        """Return the exit code, or exit with it if `to_the_end`: Python would take longer and might change the code."""
         if self.to_the_end and self.number is not None:
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError):
@@ -92,19 +92,19 @@ class Stopping:
         return self.code
 
     def wait_until_said(self) -> None:
-        """Wait until the user has been told that the program is stopping."""
+        """Wait until the message that the program is stopping has been printed."""
         if self.number is not None:
             self._said.wait(0.5)
 
     def _interrupt(self, number: int, frame: object) -> None:
-        """The handler that Python runs. It raises only once: a second time would disturb the tidying up."""
+        """Handle a signal in Python: raise only once, since a second time would disturb the clean-up."""
         self.number = self.number or number
         if not self._quiet:
             self._quiet = True
             raise KeyboardInterrupt
 
     def _unraisable(self, what: Any) -> None:
-        """Silence the message about an interrupt that a callback from compiled code cannot pass on."""
+        """Silence the message about an interrupt that a callback from compiled code cannot raise."""
         if self.number is None:
             self._hook(what)
 
@@ -127,7 +127,7 @@ class Stopping:
         self._said.set()
 
     def _end_after(self, seconds: float) -> None:
-        """End the process and its workers, whatever they do. Files get their name when complete: none is half."""
+        """End the process and its workers. Files are renamed into place when complete, so none is partial."""
         time.sleep(seconds)
         if self._over:
             return

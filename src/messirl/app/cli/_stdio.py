@@ -1,7 +1,7 @@
-"""Standard streams that can always be written to: none is missing, and every letter can be encoded.
+"""Standard streams that can always be written to: none is missing, and every character can be encoded.
 
-A stream that was closed (`2>&-`) is replaced by one that discards everything, so that no file is opened in its place.
-If an encoding lacks a letter, as plain ASCII lacks λ, a word or a similar letter is written instead.
+A closed stream (`2>&-`) is replaced by one that discards everything, so that no file is opened in its place.
+A character that the encoding lacks, such as λ in ASCII, is replaced by a word or a similar character.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import os
 import sys
 
-PLAIN = "messirl.plain"  # the name of the error handler
+PLAIN = "messirl.plain"  # name of the codec error handler
 LIKENESS = {
     "α": "alpha", "γ": "gamma", "ε": "eps", "η": "eta", "θ": "theta", "λ": "lambda", "μ": "mu", "ν": "nu", "π": "pi",
     "ρ": "rho", "σ": "sigma", "χ": "chi", "Δ": "Delta", "Σ": "sum", "−": "-", "–": "-", "—": "-", "±": "+-", "×": "x",
@@ -21,7 +21,7 @@ LIKENESS = {
 
 
 def prepare() -> None:
-    """Make the standard streams safe to write to; call it before anything is written."""
+    """Make the standard streams safe to write to; call this before any output."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             hole = os.open(os.devnull, os.O_RDWR)
@@ -36,7 +36,7 @@ def prepare() -> None:
 
 
 def knows_all_letters(stream: object) -> bool:
-    """Whether every letter can be written as it is."""
+    """Return whether a stream can encode every character."""
     return str(getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-") in ("utf-8", "utf8", "utf-16")
 
 
@@ -52,6 +52,6 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     letters = error.object[error.start : error.end]
-    if all("\udc80" <= letter <= "\udcff" for letter in letters):  # bytes of a file name: as they are
+    if all("\udc80" <= letter <= "\udcff" for letter in letters):  # undecodable bytes of a file name: written unchanged
         return bytes(ord(letter) - 0xDC00 for letter in letters), error.end
     return "".join(LIKENESS.get(letter, f"\\u{ord(letter):04x}") for letter in letters), error.end

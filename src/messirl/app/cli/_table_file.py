@@ -1,4 +1,4 @@
-"""The file of `messirl fit --table`: where it may be written, and its format by the ending of its name."""
+"""The file of `messirl fit --table`: checks of its path, and its format by the suffix."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def table_writer(place: Path | None, *, force: bool, stars: bool, page: Path) -> Callable[[Any, Any], Path] | None:
-    """A function that writes an estimation table with its ratios and returns where; None where none is wanted.
+    """Return a function that writes an estimation table with its ratios and returns its path; None without --table.
 
-    page : where the page of the fit is written, or would be
-    What is wrong with the place or the options is said now, before the fit.
+    page : path of the report of the fit
+    Errors about the path or the options are raised here, before the fit.
     """
     if place is None:
         if stars:
-            raise ValueError("--stars is of --table, which is not given: give it, or leave this out")
+            raise ValueError("--stars has no effect without --table: give --table, or leave --stars out")
         return None
     from messirl._files import beside, check_writable
     from messirl.inference.table_export import FORMATS
@@ -28,15 +28,17 @@ def table_writer(place: Path | None, *, force: bool, stars: bool, page: Path) ->
 
     kind = place.suffix.lower()
     if kind not in FORMATS:
-        raise ValueError(f"--table {place} is neither .csv nor .tex nor .html: end its name in one of them")
+        raise ValueError(f"--table {place}: the name must end in .csv, .tex or .html")
     if stars and kind == ".csv":
-        raise ValueError("--stars is of .tex and .html: a .csv holds p itself; leave it out")
+        raise ValueError(
+            "--stars has no effect on a .csv table, which contains p: leave --stars out, or write .tex or .html"
+        )
     if same_place(place, page):
-        raise ValueError(f"--table {place} is where the page of the fit is written: give another name")
+        raise ValueError(f"--table {place} is the path of the report: give another name")
     if place.stem in TABLES and (place.parent / SETTINGS).exists():
-        raise ValueError(f"--table {place} would be taken for a table of the problem in its folder: give another name")
+        raise ValueError(f"--table {place} would be read as a table of the problem in this folder: give another name")
     if place.exists() and not place.is_dir() and not force:
-        raise ValueError(f"--table {place} is there already: give another name, or --force to replace it")
+        raise ValueError(f"--table {place} exists already: give another name, or --force to replace it")
     check_writable(place)
 
     def write(table: Any, ratios: Any) -> Path:

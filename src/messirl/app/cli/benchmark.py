@@ -1,4 +1,4 @@
-"""`messirl benchmark`: a core of methods over many problems, unlabelled trajectories and numbers of experts."""
+"""`messirl benchmark`: core methods over many problems, kinds of unlabelled trajectories and numbers of experts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from messirl.app.cli._options import add_results, executor
 from messirl.app.cli._parser import Parser, count, note, seed
 
 DESCRIPTION = (
-    "Methods over the paper's three problems, FrozenLake, Taxi and CliffWalking (with gymnasium) and two random "
-    "families, with unlabelled trajectories that are all good, half or none, and 1, 5 and 20 experts. Writes "
-    "benchmark.csv, benchmark.json and a report. Stopped at any moment, the same command goes on where it was; more "
-    "--runs add to what is there."
+    "Compare methods on the paper's three problems, on FrozenLake, Taxi and CliffWalking (if gymnasium is installed), "
+    "and on two random families. All, half or none of the unlabelled trajectories are good, and there are 1, 5 or 20 "
+    "experts. Writes benchmark.csv, benchmark.json and a report. An interrupted benchmark continues when the same "
+    "command is run again; a larger --runs adds runs."
 )
 RUNS, QUICK_RUNS = 20, 2
 QUICK_EXPERTS = (1, 5)
@@ -21,7 +21,7 @@ QUICK_EXPERTS = (1, 5)
 def add(made: Parser) -> None:
     """Declare the arguments of `messirl benchmark`."""
     made.add_argument("--quick", action="store_true", help="1 and 5 experts, 2 runs: a first look in two minutes")
-    made.add_argument("--runs", type=count, help=f"runs of every cell ({RUNS}; with --quick {QUICK_RUNS})")
+    made.add_argument("--runs", type=count, help=f"runs per cell ({RUNS}; with --quick {QUICK_RUNS})")
     made.add_argument("--seed", type=seed, help="seed of the first run (9000)")
     add_methods(made)
     add_work(made)
@@ -29,7 +29,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the benchmark; write the table, a summary and a page."""
+    """Run the benchmark; write the table, a summary and a report."""
     from dataclasses import replace
 
     from messirl.app.cli._output_dir import Results

@@ -1,4 +1,4 @@
-"""`messirl check`: lists everything that is wrong with a folder."""
+"""`messirl check`: list everything that is wrong with a problem folder."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import argparse
 from messirl.app.cli._parser import Parser, as_json, named, note, one_line, path
 
 DESCRIPTION = (
-    "Read a problem folder and say everything that is wrong with it at once: file, row (as a spreadsheet counts: the "
-    "header is row 1), what and what to do. Exit code 0 if it is fine, 2 if not."
+    "List everything that is wrong with a problem folder: the file, the row (the header is row 1, as in a "
+    "spreadsheet), the fault and the remedy. The exit code is 0 if the folder is valid and 2 otherwise."
 )
 
 
@@ -19,7 +19,7 @@ def add(made: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print every fault of a problem folder; the exit code is 2 if there is one, else 0."""
+    """Print every fault of a problem folder; return exit code 2 if there is one, else 0."""
     from messirl.data.feature_scale import offsets, unequal_spreads
     from messirl.data.validation import unfinished_note
     from messirl.io.folder.atomic_replace import current
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     problem, faults, notes = examine(arguments.folder)
     if not faults:
         unknown = read_settings(current(arguments.folder) / SETTINGS).unknown
-        notes += tuple(f"{SETTINGS}: nothing is known of {key!r}, so it is ignored" for key in unknown)
+        notes += tuple(f"{SETTINGS}: unknown key {key!r} is ignored" for key in unknown)
         assert problem is not None, "nothing is wrong with it"
         mdp, trajectories = problem.mdp, problem.trajectories
         said = (unequal_spreads(mdp), offsets(mdp), unfinished_note(mdp, trajectories))

@@ -1,4 +1,4 @@
-"""`messirl compare`: methods side by side, on a problem with a known truth or on your own data."""
+"""`messirl compare`: methods compared on a problem with known truth or on your own data."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ PROBLEMS = ("gridworld", "highway", "pit", "FrozenLake", "Taxi", "CliffWalking",
 QUALITIES = ("all", "half", "none")
 OF_FOLDERS = ("expert", "unlabelled", "test")
 DESCRIPTION = (
-    "Methods side by side: the same trajectories, the same seeds, knobs chosen the same way for all. On one of our "
-    f"problems, whose truth is known ({', '.join(PROBLEMS)}), or on a folder of yours, where held-out experts judge. "
-    "Writes compare.json, compare.csv and a report. Stopped at any moment, the same command goes on where it was."
+    "Compare methods on the same trajectories and seeds, with hyperparameters chosen in the same way. The problem is "
+    f"a built-in one, whose truth is known ({', '.join(PROBLEMS)}), or a folder of yours, where held-out experts give "
+    "the score. Writes compare.json, compare.csv and a report. An interrupted comparison continues when the same "
+    "command is run again."
 )
 
 
 def add(made: Parser) -> None:
     """Declare the arguments of `messirl compare`."""
-    made.add_argument("what", metavar="PROBLEM|FOLDER", help="one of our problems, or a problem folder")
+    made.add_argument("what", metavar="PROBLEM|FOLDER", help="a built-in problem, or a problem folder")
     add_methods(made)
     add_split(made)
-    group = made.add_argument_group("our problems")
-    group.add_argument("--quality", choices=QUALITIES, help="how many of the unlabelled are good (half)")
+    group = made.add_argument_group("built-in problems")
+    group.add_argument("--quality", choices=QUALITIES, help="how many of the unlabelled trajectories are good (half)")
     group.add_argument("--runs", type=count, help="draws of the problem (10)")
     add_work(made)
     add_results(made, "out/compare", "compare.csv and compare.json", force="")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare methods; write the table, a summary and a page."""
+    """Compare methods; write the table, a summary and a report."""
     from dataclasses import replace
     from pathlib import Path
 
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         if name is not None:
             given = next((option for option in OF_FOLDERS if getattr(arguments, option) is not None), None)
             if given is not None:
-                raise ValueError(f"--{given} is of a folder, and {name} is a problem of ours: leave it out")
+                raise ValueError(f"--{given} has no effect on the built-in problem {name}: leave it out")
             with executor(arguments.cluster) as workers:
                 record = work.compare_world(name, settings, arguments.out, out.watcher, workers)
         else:
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
                 raise ValueError(work.no_such_problem(arguments.what))
             for option in ("quality", "runs"):
                 if getattr(arguments, option) is not None:
-                    raise ValueError(f"--{option} is of our problems, and {arguments.what} is a folder: leave it out")
+                    raise ValueError(f"--{option} has no effect on the folder {arguments.what}: leave it out")
             place = Path(arguments.what)
             sizes = arguments.n_expert, arguments.n_unlabelled
             split = Split(arguments.expert, arguments.unlabelled, arguments.test, *sizes, seed=arguments.seed or 0)

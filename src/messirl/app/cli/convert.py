@@ -1,4 +1,4 @@
-"""`messirl convert`: problems and trajectories of other formats, written as problem folders and tables."""
+"""`messirl convert`: problems and trajectories from other formats, written as problem folders and tables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-EPISODE = 10_000  # states after which a recorded episode is given up
-EXPERT, UNLABELLED = 20, 100  # episodes that are recorded by default
+EPISODE = 10_000  # maximum length of a recorded episode
+EXPERT, UNLABELLED = 20, 100  # default numbers of recorded episodes
 
 DESCRIPTION = (
-    "SOURCE is a problem folder (parquet or csv); gym:ID, a toy-text environment of gymnasium with its "
-    "table P, of which episodes of an optimal and of a random policy are recorded (role expert and unlabelled); "
-    "minari:ID, a data set on this disk; or the HDF5 file of one. DEST is a folder, or for data sets a table of "
-    "trajectories (.csv or .parquet); what is there already is replaced only with --force."
+    "Convert a problem or trajectories from another format. SOURCE is a problem folder (Parquet or CSV); gym:ID, a "
+    "toy-text environment of gymnasium with a table P; minari:ID, a Minari data set on this disk; or the HDF5 file of "
+    "one. With gym:ID, episodes of an optimal and of a random policy are recorded (role expert and unlabelled). DEST "
+    "is a folder or, for data sets, a table of trajectories (.csv or .parquet). --force replaces an existing DEST."
 )
 
 
@@ -25,34 +25,34 @@ def add(made: Parser) -> None:
     """Declare the arguments of `messirl convert`."""
     made.add_argument("source", metavar="SOURCE", help="a folder, gym:ID, minari:ID or an HDF5 file")
     made.add_argument("dest", type=path, metavar="DEST", help="the folder or table to write")
-    made.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables of a folder")
     made.add_argument(
-        "--force", action="store_true", help="replace the problem or the table that DEST holds; other files stay"
+        "--format", choices=("parquet", "csv"), default="parquet", help="format of the tables of a folder (parquet)"
     )
+    made.add_argument("--force", action="store_true", help="replace the problem or the table in DEST; other files stay")
     group = made.add_argument_group("gym:ID")
-    group.add_argument("--discount", type=positive, help="γ; must be given")
-    group.add_argument("--n-expert", type=count, help=f"episodes of an optimal policy ({EXPERT})")
-    group.add_argument("--n-unlabelled", type=count, help=f"episodes of a random policy ({UNLABELLED})")
-    group.add_argument("--seed", type=seed, help="seed of the draws (0)")
+    group.add_argument("--discount", type=positive, help="discount factor γ (required)")
+    group.add_argument("--n-expert", type=count, help=f"number of episodes of an optimal policy ({EXPERT})")
+    group.add_argument("--n-unlabelled", type=count, help=f"number of episodes of a random policy ({UNLABELLED})")
+    group.add_argument("--seed", type=seed, help="random seed (0)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write what SOURCE holds to DEST: a problem as a folder, episodes alone as one table."""
+    """Convert SOURCE to DEST: a problem to a folder, episodes to one table."""
     from pathlib import Path
 
     from messirl.io.folder.writer import check_place
 
     kind, colon, name = arguments.source.partition(":")
     if kind in ("gym", "minari") and colon and not name:
-        raise ValueError(f"{kind}: which one? Give its id as well, as in gym:FrozenLake-v1")
+        raise ValueError(f"{kind}: the id is missing: give it as in gym:FrozenLake-v1")
     if same_place(arguments.source, arguments.dest):
-        raise ValueError(f"{arguments.dest} is what is to be converted: give another DEST")
+        raise ValueError(f"{arguments.dest} is both SOURCE and DEST: give another DEST")
     if kind != "gym" or not name:
         for option in ("discount", "n_expert", "n_unlabelled", "seed"):
             if getattr(arguments, option) is not None:
                 raise ValueError(
-                    f"--{option.replace('_', '-')} is of gym:ID, and would change nothing in {arguments.source}: leave "
-                    "it out"
+                    f"--{option.replace('_', '-')} has no effect on {arguments.source}: leave it out, or give gym:ID "
+                    "as SOURCE"
                 )
     if kind == "gym" and name:
         check_place(arguments.dest, overwrite=arguments.force)
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     if (kind == "minari" and name) or Path(arguments.source).suffix in (".hdf5", ".h5"):
         return _trajectories(kind == "minari", name, arguments)
     if arguments.dest.suffix.lower() in (".csv", ".parquet") and not arguments.dest.exists():
-        raise ValueError(f"{arguments.dest} is named like a table, but a problem is several: give a folder")
+        raise ValueError(f"{arguments.dest} is named like a table, but a problem has several tables: give a folder")
     return _folder(problem_in(Path(arguments.source)), arguments)
 
 
@@ -80,7 +80,7 @@ def _gym(name: str, arguments: argparse.Namespace) -> Any:
     from messirl.planning import optimal_policy
 
     if arguments.discount is None:
-        raise ValueError("a gymnasium environment has no discount: give --discount")
+        raise ValueError("a gymnasium environment has no discount factor: give --discount")
     mdp = from_gym(name, discount=arguments.discount, features="entered")
     best = optimal_policy(mdp, gym_reward(name))
     alike = np.full(best.shape, 1.0 / mdp.n_actions)

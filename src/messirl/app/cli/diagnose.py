@@ -1,4 +1,4 @@
-"""`messirl diagnose`: whether the unlabelled trajectories help MESSI, and which of them."""
+"""`messirl diagnose`: report whether the unlabelled trajectories help MESSI, and which of them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-DIRECTIONS, HEAVIEST = 6, 3  # directions of θ that are printed, and features of each
+DIRECTIONS, HEAVIEST = 6, 3  # printed directions of θ, and features per direction
 
 DESCRIPTION = (
-    "Fit MESSI as messirl fit does, and say whether the unlabelled trajectories help: as a whole, one by one (which "
-    "look like the expert's, which move the result) and direction by direction. Writes diagnosis.csv, diagnosis.json, "
-    "and a report with figures."
+    "Fit MESSI as messirl fit does, and report whether the unlabelled trajectories help: all together, one by one "
+    "(agreement with the expert policy and influence on the fit), and by direction of θ. Writes diagnosis.csv, "
+    "diagnosis.json and a report with figures."
 )
 
 
@@ -47,20 +47,20 @@ def add(made: Parser) -> None:
         "--influential",
         _count_or_none,
         INFLUENTIAL,
-        "fit again without each of the N with the largest shares",
+        "refit without each of the N trajectories with the largest share in the penalty",
         "N",
     )
-    add_with_default(group, "--cv", count, CV, "folds of the experts", "K")
+    add_with_default(group, "--cv", count, CV, "folds of the cross-validation over experts", "K")
     group.add_argument(
-        "--groups", action=Once, metavar="COLUMN", help="hold out whole groups: a column of trajectory_meta"
+        "--groups", action=Once, metavar="COLUMN", help="column of trajectory_meta whose groups are held out as a whole"
     )
-    add_by(group, "also what each group of them is worth on its own")
+    add_by(group, "also the gain from each group of unlabelled trajectories")
     add_cluster(made)
     add_results(made, "out/diagnosis", "diagnosis.csv and diagnosis.json")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Diagnose the unlabelled trajectories of a problem folder; write a page, a table and a summary."""
+    """Diagnose the unlabelled trajectories of a problem folder; write a report, a table and a summary."""
     from dataclasses import replace
 
     from messirl.app.cli._output_dir import Results
@@ -73,8 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     with Results.asked(arguments.out, "diagnosis.json", "diagnosis.csv", **asked) as out:
         with executor(arguments.cluster) as workers:
             streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
-            told = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}
-            record = diagnose(problem, split, settings, out.watcher, **told)
+            data = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}
+            record = diagnose(problem, split, settings, out.watcher, **data)
         record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
         summary, written = record.summary(), {"table": arguments.out / "diagnosis.csv"}
         out.write_summary("diagnosis.json", summary)
@@ -102,14 +102,14 @@ def _write_table(rows: Iterator[dict[str, Any]], target: Path) -> None:
 
 
 def _cell(value: Any) -> Any:
-    """A cell of the table: empty where nothing was measured, and no text that a spreadsheet takes for a formula."""
+    """Return a cell of the table: empty for NaN, and quoted if a spreadsheet would take it for a formula."""
     if isinstance(value, float) and math.isnan(value):
         return ""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 def text_of(record: Any, summary: dict[str, Any], files: dict[str, Path]) -> str:
-    """The summary for the terminal: the verdict, its evidence, and the trajectories that stand out."""
+    """Return the text for the terminal: the verdict, its evidence, and the extreme trajectories."""
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     lines = [*map(one_line, summary["in_words"]), ""]
     lines += [
@@ -133,8 +133,8 @@ def text_of(record: Any, summary: dict[str, Any], files: dict[str, Path]) -> str
             made = "-" if math.isnan(row["steps"]) else f"{row['steps']:,}"
             lines.append(f"{value:>10} {ends:^18} {made:>6} {share:>8} {moved:>10}  {row['trajectory_id']}")
     lines += ["", *by_lines(summary["by"])[:-1]] if summary["by"] else []
-    lines += ["", f"the penalty leaves the experts {summary['degrees_of_freedom']:.1f} of {summary['identified']}"]
-    lines[-1] += " directions of θ; what it takes away most:"
+    lines += ["", f"the penalty leaves {summary['degrees_of_freedom']:.1f} of {summary['identified']}"]
+    lines[-1] += " directions of θ to the experts; the most shrunk ones:"
     for d in record.diagnosis.directions[:DIRECTIONS]:
         made_of = "  ".join(
             f"{nats(weight, 2, signed=True)} {name}" for name, weight in d.largest(record.features, HEAVIEST)
@@ -145,5 +145,5 @@ def text_of(record: Any, summary: dict[str, Any], files: dict[str, Path]) -> str
 
 def _count_or_none(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number >= 0")
     return int(text)

@@ -1,4 +1,4 @@
-"""`messirl evaluate`: a saved model on held-out trajectories."""
+"""`messirl evaluate`: score a saved model on held-out trajectories."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 DESCRIPTION = (
-    "The log-probability a step of held-out trajectories under a saved model, how much better than chance that is, and "
-    "how often the state it held most likely was the next one. Writes evaluate.json and a report."
+    "Score a saved model on held-out trajectories: the log-probability per step, the gain over a uniform policy, and "
+    "how often the most likely next state was the right one. Writes evaluate.json and a report."
 )
 
 
 def add(made: Parser) -> None:
     """Declare the arguments of `messirl evaluate`."""
-    made.add_argument("model", type=path, metavar="MODEL", help="what messirl fit wrote: model.npz, or its folder")
+    made.add_argument("model", type=path, metavar="MODEL", help="model.npz that messirl fit wrote, or its folder")
     made.add_argument("folder", type=path, metavar="FOLDER", help="a problem folder")
-    made.add_argument("--test", action=Once, metavar="WHICH", help=f"which trajectories (default: all). {FILTERS}")
+    made.add_argument("--test", action=Once, metavar="WHICH", help=f"the trajectories to score (all). {FILTERS}")
     add_results(made, "out/evaluate", "evaluate.json")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Score a saved model on trajectories of a problem folder; write a page and a summary."""
+    """Score a saved model on trajectories of a problem folder; write a report and a summary."""
     from dataclasses import replace
 
     from messirl.app.cli._output_dir import Results
@@ -52,14 +52,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def text_of(summary: dict[str, Any], files: dict[str, Path]) -> str:
-    """The summary for the terminal."""
+    """Return the text for the terminal."""
     n, steps = summary["trajectories"], summary["steps"]
     score, chance, hits = nats(summary["score"]), nats(summary["uniform"]), summary["next_state_accuracy"]
     return "\n".join([
         *map(one_line, summary["in_words"]),
         "",
         f"{n} trajector{'y' if n == 1 else 'ies'}, {steps} steps",
-        f"log-probability a step    {score:>10}   (a uniform policy: {chance})",
+        f"log-probability per step  {score:>10}   (a uniform policy: {chance})",
         f"most likely next state    {percentage(hits, 1):>10}   of steps",
         *(f"{name}: {place}" for name, place in files.items()),
     ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""`messirl example`: a small problem with a known truth, as a folder to try the other commands on."""
+"""`messirl example`: a small problem with known truth, as a folder to try the other commands on."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import argparse
 from messirl.app.cli._parser import Parser, path
 
 DESCRIPTION = (
-    "Write a small made-up problem as a problem folder, with the truth it was drawn from (truth.json) and a README.md "
-    "of five commands that find it again. museum: visits of guides, tourists and school classes; roads: trips of "
-    "commuters and visitors, each to its own goal; maze: animals in a labyrinth, thirsty or not."
+    "Write a small synthetic problem folder, with its true reward (truth.json) and a README.md with five commands "
+    "that recover it. museum: visits by guides, tourists and school classes; roads: trips of commuters and visitors, "
+    "each to its own goal; maze: animals in a labyrinth, thirsty or not."
 )
 
 
 def add(made: Parser) -> None:
     """Declare the arguments of `messirl example`."""
     made.add_argument("name", choices=("museum", "roads", "maze"), metavar="NAME", help="museum, roads or maze")
-    made.add_argument("folder", type=path, nargs="?", metavar="DIR", help="where to write it (NAME)")
+    made.add_argument("folder", type=path, nargs="?", metavar="DIR", help="folder to write (NAME)")
     made.add_argument(
-        "--force", action="store_true", help="replace the problem or the example that DIR holds; other files stay"
+        "--force", action="store_true", help="replace the problem or the example in DIR; other files stay"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write an example, and say what it holds and what to do with it."""
+    """Write an example; print its contents and where its commands are."""
     from pathlib import Path
 
     from messirl.paper.synthetic.example_folder import README, write_example

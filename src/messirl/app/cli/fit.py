@@ -1,4 +1,4 @@
-"""`messirl fit`: from a folder of tracks to a reward, a policy and a report."""
+"""`messirl fit`: fit a reward and a policy to a problem folder, and report on the fit."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-SHOWN = 20  # weights that are printed
+SHOWN = 20  # number of printed weights
 
 DESCRIPTION = (
-    "Learn the reward an expert maximises from the trajectories of a problem folder. Writes the model, "
-    "its numbers (fit.json), a report with figures, and beside it what simpler methods would have given."
+    "Learn the reward that experts maximise from the trajectories of a problem folder. Writes the model, its numbers "
+    "(fit.json) and a report with figures, and compares the fit with simpler methods."
 )
 
 
@@ -42,23 +42,24 @@ def add(made: Parser) -> None:
     add_model(made)
     group = made.add_argument_group(
         "dynamics",
-        "With estimated, edges may be missing: where moves lead is counted from the trajectories outside of --test. "
-        "With fitted, FOLDER is a file of recordings with vectors as states (.npz, .parquet, .csv, .hdf5, or "
-        "minari:ID), and WHICH may name trajectory_id, steps, terminated, return, and the table's own columns.",
+        "With estimated, the table of edges may be missing: transition probabilities are estimated from the "
+        "trajectories outside --test. With fitted, FOLDER is a file of recordings with vectors as states (.npz, "
+        ".parquet, .csv, .hdf5, or minari:ID), and WHICH may name trajectory_id, steps, terminated, return, and the "
+        "columns of the table.",
     )
     group.add_argument(
-        "--dynamics", choices=("known", "estimated", "fitted"), default="known", help="where moves lead (known)"
+        "--dynamics", choices=("known", "estimated", "fitted"), default="known", help="transition probabilities (known)"
     )
-    group.add_argument("--prior", type=not_negative, help="of estimated: pseudo-counts of each action in a state (0)")
-    group.add_argument("--discount", type=_discount, help="of fitted: γ, below 1; must be given")
+    group.add_argument("--prior", type=not_negative, help="with estimated: pseudo-counts of each action in a state (0)")
+    group.add_argument("--discount", type=_discount, help="with fitted: discount factor γ, below 1 (required)")
     group.add_argument(
-        "--grid", type=count, metavar="N", help="of fitted: features from N centres per coordinate (default: 1, o, o²)"
+        "--grid", type=count, metavar="N", help="with fitted: features from N centres per coordinate (1, o, o²)"
     )
     add_streamed(made)
     add_cluster(made)
     group = made.add_argument_group(
         "inference",
-        "Of a fit to the experts alone without a penalty (--method maxent), which has standard errors.",
+        "For a fit to the experts only without a penalty (--method maxent), which has standard errors.",
     )
     group.add_argument(
         "--ratio",
@@ -72,22 +73,20 @@ def add(made: Parser) -> None:
         action="append",
         default=[],
         metavar="A,B,…",
-        help="likelihood-ratio test of these features: the fit is made again without them; may be repeated",
+        help="likelihood-ratio test of these features, by a refit without them; may be repeated",
     )
-    group.add_argument(
-        "--table", type=path, metavar="FILE", help="write the estimates as a table to paste: .csv, .tex or .html"
-    )
-    group.add_argument("--stars", action="store_true", help="of --table, .tex or .html: mark estimates by their p")
+    group.add_argument("--table", type=path, metavar="FILE", help="write the estimates as a table: .csv, .tex or .html")
+    group.add_argument("--stars", action="store_true", help="mark significant estimates in the --table (.tex or .html)")
     group = made.add_argument_group("groups")
-    add_by(group, "scores, and how much unlabelled trajectories look like the expert's, by the values of a column")
+    add_by(group, "scores, and agreement of the unlabelled trajectories with the expert policy")
     group.add_argument(
         "--groups",
         action=Once,
         metavar="COLUMN",
-        help="robust errors and intervals by individual, not by trajectory: a column of trajectory_meta",
+        help="column of trajectory_meta that names individuals: robust errors and intervals are clustered by it",
     )
     made.add_argument(
-        "--no-baselines", dest="baselines", action="store_false", help="do not fit the simpler methods beside it"
+        "--no-baselines", dest="baselines", action="store_false", help="do not fit simpler methods for comparison"
     )
     force = "an earlier result in --out, and the file of --table"
     add_results(made, "out/fit", "the model and fit.json", force)
@@ -97,17 +96,21 @@ def run(arguments: argparse.Namespace) -> int:
     """Fit a model to a problem folder or, with `--dynamics fitted`, to a file of recordings."""
     for option, kind in (("prior", "estimated"), ("discount", "fitted"), ("grid", "fitted")):
         if getattr(arguments, option) is not None and arguments.dynamics != kind:
-            raise ValueError(f"--{option} is of --dynamics {kind}: leave it out, or say --dynamics {kind}")
+            raise ValueError(
+                f"--{option} has no effect with --dynamics {arguments.dynamics}: leave it out, or use --dynamics {kind}"
+            )
     if arguments.unlabelled_from is not None and arguments.dynamics != "known":
-        raise ValueError(f"--unlabelled-from goes with --dynamics known, not with {arguments.dynamics}: leave it out")
+        raise ValueError(f"--unlabelled-from needs --dynamics known, not {arguments.dynamics}: leave it out")
     if arguments.cluster is not None and arguments.unlabelled_from is None:
-        raise ValueError("--cluster reads the files of --unlabelled-from, and nothing else of a fit: leave it out")
+        raise ValueError("--cluster has no effect without --unlabelled-from, whose files it reads: leave it out")
     for option in ("ratio", "without", "table", "stars"):
         if getattr(arguments, option) and arguments.dynamics == "fitted":
-            raise ValueError(f"--{option} needs standard errors, and --dynamics fitted has none: leave it out")
+            raise ValueError(f"--{option} needs standard errors, which --dynamics fitted does not have: leave it out")
     for option in ("by", "groups"):
         if getattr(arguments, option) is not None and arguments.dynamics == "fitted":
-            raise ValueError(f"--{option} is of problem folders, not of --dynamics fitted: leave it out")
+            raise ValueError(
+                f"--{option} needs a problem folder and has no effect with --dynamics fitted: leave it out"
+            )
     return _fit_recordings(arguments) if arguments.dynamics == "fitted" else _fit(arguments)
 
 
@@ -132,7 +135,7 @@ def _fit(arguments: argparse.Namespace) -> int:
     else:
         problem = problem_in(arguments.folder)
     split, settings = filled(Split, options), filled(FitSettings, options)
-    told: dict[str, Any] = {"folder": named(arguments.folder), "estimate": estimate}
+    data: dict[str, Any] = {"folder": named(arguments.folder), "estimate": estimate}
 
     def keep(model: Any, place: Path) -> None:
         save_model(model, place / "model.npz", problem)
@@ -140,8 +143,8 @@ def _fit(arguments: argparse.Namespace) -> int:
     asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
     with Results.asked(arguments.out, "fit.json", "model.npz", keep=keep, **asked) as out:
         with executor(arguments.cluster) as workers:
-            told["streamed"] = trajectories_in(arguments.unlabelled_from, problem, workers)
-            record = fit(problem, split, settings, out.watcher, **told)
+            data["streamed"] = trajectories_in(arguments.unlabelled_from, problem, workers)
+            record = fit(problem, split, settings, out.watcher, **data)
         record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
         summary, written = record.summary(), {"model": arguments.out / "model.npz"}
         out.write_summary("fit.json", summary)
@@ -188,9 +191,9 @@ def _fit_recordings(arguments: argparse.Namespace) -> int:
 
 
 def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path], plain: Any = None) -> str:
-    """The summary for the terminal: what was fitted, the weights, the scores, and the files written.
+    """Return the text for the terminal: the fit, its weights, the scores, and the files written.
 
-    table, plain : estimates of the fit, and of a fit to the experts only without its penalty, where there are any
+    table, plain : estimates of the fit, and of a fit to the experts only without its penalty; or None
     """
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     lines = [*map(one_line, summary["in_words"]), ""]
@@ -203,14 +206,14 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path], plain: 
             lines += ["Without the penalty, experts only:", *str(plain).splitlines(), ""]
     gains = [_gain(row.get("gain")) for row in summary["scores"]]
     wide = max(map(len, gains))
-    over = f" {'over experts alone':>{wide}}" if wide else ""
-    lines += [f"{'expert':>10} {'held out':>10}{over}  log-probability a step"]
+    over = f" {'over experts only':>{wide}}" if wide else ""
+    lines += [f"{'expert':>10} {'held out':>10}{over}  log-probability per step"]
     for row, gain in zip(summary["scores"], gains, strict=True):
         remark = f"  ({row['note']})" if row["note"] else ""
         gained = f" {gain:>{wide}}" if wide else ""
         lines.append(f"{_score(row['expert'])} {_score(row['held_out'])}{gained}  {row['name']}{remark}")
     if all(row["held_out"] is None for row in summary["scores"]):
-        lines.append("  (of what they were fitted to, which compares no methods: hold some out with --test)")
+        lines.append("  (in-sample scores do not compare methods: hold out trajectories with --test)")
     if summary.get("verdict") is not None:
         lines += ["", summary["verdict"]["sentence"]]
     if summary.get("by"):
@@ -220,7 +223,7 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path], plain: 
 
 
 def _weights(theta: dict[str, float], estimates: list[dict[str, Any]] | None) -> list[str]:
-    """The largest weights, with their robust errors where there are any."""
+    """Format the largest weights, with their robust errors if available."""
     largest = sorted(theta.items(), key=lambda item: -abs(item[1]))
     columns = {"weight": significant(value for _, value in largest[:SHOWN])}
     if estimates is not None:
@@ -238,7 +241,7 @@ def _weights(theta: dict[str, float], estimates: list[dict[str, Any]] | None) ->
 
 
 def _ratios(rows: list[dict[str, Any]]) -> list[str]:
-    """Ratios with their errors and both intervals, in columns."""
+    """Format ratios with their errors and both intervals, in columns."""
     if not rows:
         return []
     columns = {
@@ -255,7 +258,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _tests(rows: list[dict[str, Any]]) -> list[str]:
-    """One sentence per likelihood-ratio test."""
+    """Format one sentence per likelihood-ratio test."""
     lines = []
     for row in rows:
         degrees = f"{row['degrees']} degree{'s' if row['degrees'] > 1 else ''} of freedom"
@@ -271,7 +274,7 @@ def _score(value: float | None) -> str:
 
 
 def _gain(found: dict[str, float] | None) -> str:
-    """A difference with its 95 % interval, where it has one."""
+    """Format a difference with its 95 % interval, if it has one."""
     if found is None:
         return ""
     mean, low, high = (nats(found[name], signed=True) for name in ("mean", "low", "high"))
@@ -281,4 +284,4 @@ def _gain(found: dict[str, float] | None) -> str:
 
 
 def _discount(text: str) -> float:
-    return finite(text, lambda x: 0 < x < 1, "a number above 0 and below 1")
+    return finite(text, lambda x: 0 < x < 1, "a number > 0 and < 1")

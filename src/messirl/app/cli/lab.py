@@ -1,4 +1,4 @@
-"""`messirl lab`: a page on this machine, on which to try problems and methods."""
+"""`messirl lab`: an interactive page on this machine to try problems and methods."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import partial
 from messirl.app.cli._parser import Parser, note, path
 
 DESCRIPTION = (
-    "Open a page on this machine: pick a problem, draw expert trajectories, drag λ0 and the rest, and see the reward "
-    "follow. FOLDER: problem folders, folders that messirl fit or reproduce wrote, or folders that hold such; the page "
-    "can open nothing else."
+    "Open an interactive page on this machine: pick a problem, draw expert trajectories, move the sliders for λ0 and "
+    "other parameters, and watch the reward change. FOLDER: a problem folder, a folder that messirl fit or reproduce "
+    "wrote, or a folder that contains such folders. The page can open nothing else."
 )
 PORT, HOST = 8377, "127.0.0.1"
 NEEDS = "messirl lab needs Starlette, uvicorn and Plotly: pip install 'messirl[lab]'"
@@ -18,12 +18,14 @@ NEEDS = "messirl lab needs Starlette, uvicorn and Plotly: pip install 'messirl[l
 
 def add(made: Parser) -> None:
     """Declare the arguments of `messirl lab`."""
-    made.add_argument("folders", type=path, nargs="*", metavar="FOLDER", help="what the page may open")
+    made.add_argument("folders", type=path, nargs="*", metavar="FOLDER", help="folders that the page may open")
     made.add_argument(
-        "--port", type=_port, default=PORT, metavar="N", help=f"where to listen; 0: any that is free ({PORT})"
+        "--port", type=_port, default=PORT, metavar="N", help=f"port to listen on; 0: any free port ({PORT})"
     )
-    made.add_argument("--host", metavar="ADDR", help=f"listen to other machines too, at this address ({HOST} only)")
-    made.add_argument("--no-browser", action="store_true", help="do not open the page, only print its address")
+    made.add_argument(
+        "--host", metavar="ADDR", help=f"address to listen on, to serve other machines too ({HOST}: only this one)"
+    )
+    made.add_argument("--no-browser", action="store_true", help="only print the address of the page, do not open it")
 
 
 def _port(text: str) -> int:
@@ -50,9 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
         port = place.getsockname()[1]
         alone = address in ("127.0.0.1", "localhost", "::1")
         if not alone:
-            note(f"everybody who reaches {address} can use this page, and see what is in the folders given")
+            note(f"everybody who reaches {address} can use this page and see the contents of the given folders")
         url = f"http://{f'[{address}]' if ':' in address else address}:{port}/"
-        print(f"messirl lab: {url} (folders to open: {len(found)}; Ctrl-C ends it)", flush=True)
+        print(f"messirl lab: {url} (folders to open: {len(found)}; Ctrl-C stops it)", flush=True)
         folders = [str(folder.resolve()) for folder in arguments.folders]
         app = make_app(folders, served(port, address), numbers=not alone)
         serve(app, place, None if arguments.no_browser else partial(_open, url))

@@ -1,6 +1,6 @@
-"""Progress on standard error: on a terminal a bar with the time left, elsewhere a plain line now and then.
+"""Progress on standard error: a bar with the remaining time on a terminal, plain lines elsewhere.
 
-The last line says how the work ended: done, after how many iterations (often fewer than were allowed), or stopped.
+The last line says how the work ended: done, with the number of iterations, or stopped.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ EVERY = 15.0  # seconds between plain lines
 
 
 class Progress:
-    """Shows progress; a context manager that is called with (done, all).
+    """Progress display; a context manager that is called with (done, total).
 
-    title   : what is being done
-    unit    : what is counted
-    at_most : whether the work may end before all are done, as a fit does that converges
+    title   : name of the work
+    unit    : unit of the count
+    at_most : whether the work may end early, as a fit does that converges
     """
 
     def __init__(self, title: str, unit: str = "steps", *, at_most: bool = False, plain: bool | None = None) -> None:
@@ -26,7 +26,7 @@ class Progress:
         on_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self.plain = not on_terminal if plain is None else plain
         self.began = self.said = time.monotonic()
-        self.first: tuple[int, float] | None = None  # how much was done when counting began, and the time
+        self.first: tuple[int, float] | None = None  # count and time at the first update
         self.done = self.total = 0
         self._bar: Any = None
 
@@ -34,7 +34,7 @@ class Progress:
         if not self.plain:
             try:
                 from messirl.app.cli.progress_bar import Bar
-            except ModuleNotFoundError:  # a light install has no rich
+            except ModuleNotFoundError:  # rich is not installed
                 self.plain = True
             else:
                 self._bar = Bar(self)
@@ -48,7 +48,7 @@ class Progress:
             self._write(self.ending())
 
     def __call__(self, done: int, total: int) -> None:
-        """Show that `done` of `total` are done."""
+        """Update the count."""
         now = time.monotonic()
         begin = self.first is None
         if begin:
@@ -62,14 +62,14 @@ class Progress:
             self._write(f"{done} of {total}{times}")
 
     def left(self) -> float | None:
-        """Seconds to the end at the pace so far; None if the pace is not known yet or nothing is left."""
+        """Return the estimated remaining seconds; None if the rate is not known yet or nothing is left."""
         if self.first is None or not self.first[0] < self.done < self.total:
             return None
         done, when = self.first
         return (time.monotonic() - when) / (self.done - done) * (self.total - self.done)
 
     def ending(self) -> str:
-        """The last line of work that was finished."""
+        """Return the last line of finished work."""
         often = f", {self.done} of {self.total} {self.unit}" if self.done == self.total else ""
         return f"done{often or f' after {self.done} {self.unit}'}, {span(time.monotonic() - self.began)}"
 
@@ -80,7 +80,7 @@ class Progress:
 
 
 def span(seconds: float) -> str:
-    """A time in the unit that suits it."""
+    """Format a time in a suitable unit."""
     if seconds < 90:
         return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""The progress bar of a terminal: one line, its times labelled, full when the work is done."""
+"""Progress bar for terminals: one line with labelled times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDEST, NARROWEST = 40, 6  # characters of the bar
 
 
 class Bar(ProgressColumn):
-    """Redrawn ten times per second, so that the clock runs on between two reports of the work."""
+    """Progress bar that is redrawn ten times per second, so that its clock runs between two updates."""
 
     def __init__(self, progress: Progress) -> None:
         super().__init__()
@@ -33,13 +33,13 @@ class Bar(ProgressColumn):
         self._lines.add_task(self.progress.title, total=None)
 
     def end(self, *, finished: bool) -> None:
-        """Show the line for the last time, full if the work was finished."""
+        """Show the final line, full if the work was finished."""
         self.ended = finished
         self._lines.refresh()
         self._lines.stop()
 
     def render(self, task: Task) -> Text:
-        """Title, bar and words, which rich asks for whenever it draws; fewer of them on a narrow terminal."""
+        """Return title, bar and text for rich to draw; a narrow terminal gets a shorter text."""
         title, words, width = self.progress.title, self._words(), self.console.width - 1
         room = width - len(title) - 4
         text = next((some for some in words if len(some) + NARROWEST <= room), words[-1])
@@ -53,7 +53,7 @@ class Bar(ProgressColumn):
         return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
     def _words(self) -> list[str]:
-        """What the line says, in versions from long to short."""
+        """Return versions of the text, from long to short."""
         progress = self.progress
         if self.ended:
             last = progress.ending() if progress.first is not None else "done"
@@ -70,6 +70,6 @@ class Bar(ProgressColumn):
 
 
 def clock(seconds: float) -> str:
-    """Seconds as hours:minutes:seconds."""
+    """Format seconds as hours:minutes:seconds."""
     whole = round(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"

@@ -1,4 +1,4 @@
-"""`messirl reproduce`: the paper's experiments, its claims decided, its figures drawn."""
+"""`messirl reproduce`: the paper's experiments, tests of its claims, and its figures."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from messirl.app.cli._parser import Parser, count, path, seed
 
 DOMAINS = ("highway", "gridworld", "pit", "highway-far")
 FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")
-WRITES = {  # beside the parts; of the figures, one
+WRITES = {  # files besides the parts, with one of the figures
     "report": ("results.parquet", "summary.csv", "claims.json", "report.html", "figures/any.png"),
     "sensitivity": ("sensitivity.parquet", "sensitivity.csv"),
     "learners": ("learners.parquet", "learners.csv", "learners-claims.csv", "figures/learners.png"),
 }
 
 DESCRIPTION = (
-    "Run the paper's experiments, decide its claims, draw its figures. Stopped at any moment, the same "
-    "command goes on where it was; the same seed gives the same table whatever the number of jobs."
+    "Run the paper's experiments, test its claims and draw its figures. An interrupted run continues when the same "
+    "command is run again. The table depends on the seed, not on the number of jobs."
 )
 
 
@@ -30,24 +30,28 @@ def add(made: Parser) -> None:
     made.add_argument(
         "--seed",
         type=seed,
-        help="seed of the first run (2000, with --learners 6000; lower ones were used for choosing)",
+        help="seed of the first run (2000; with --learners 6000; settings were chosen on lower ones)",
     )
-    made.add_argument("--jobs", type=count, default=os.cpu_count() or 1, help="processes (one per core)")
+    made.add_argument("--jobs", type=count, default=os.cpu_count() or 1, help="number of processes (one per core)")
     add_cluster(made)
     made.add_argument("--quick", action="store_true", help="fewer runs and points: a first look in two minutes")
-    made.add_argument("--sensitivity", action="store_true", help="instead: every choice of ours halved and doubled")
+    made.add_argument(
+        "--sensitivity",
+        action="store_true",
+        help="instead, run the sensitivity analysis: each setting halved and doubled",
+    )
     made.add_argument(
         "--learners",
         action="store_true",
-        help="instead: counts or choices, start, ridge, and every way to use unlabelled trajectories",
+        help="instead, compare objectives, starts, ridges and uses of unlabelled trajectories",
     )
-    made.add_argument("--out", type=path, help="folder of the results (out/reproduction; with --quick out/quick)")
+    made.add_argument("--out", type=path, help="folder for the results (out/reproduction; with --quick out/quick)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the paper's experiments and write their report, or the table of the sensitivity analysis."""
+    """Run the experiments and write their report, the sensitivity analysis, or the comparison of learners."""
     if arguments.sensitivity and arguments.learners:
-        raise ValueError("--sensitivity and --learners are each done instead of the rest: give one of them")
+        raise ValueError("--sensitivity and --learners cannot be combined: give one of them")
     from pathlib import Path
 
     from messirl._files import check_writable
@@ -65,16 +69,16 @@ def run(arguments: argparse.Namespace) -> int:
         quick=arguments.quick,
     )
     if plan.quick and not plan.settings:
-        raise ValueError("--quick leaves highway-far out: run it without --quick")
+        raise ValueError("highway-far is not part of --quick: run it without --quick")
     if not plan.tasks():
         raise ValueError("nothing to run: this domain does not have this figure (highway-far has only iterations)")
     kind = "sensitivity" if arguments.sensitivity else "learners" if arguments.learners else "report"
-    for name in WRITES[kind]:  # found now, not after hours
+    for name in WRITES[kind]:  # fail now, not after hours of work
         check_writable(plan.out / name)
     if arguments.sensitivity:
         with Progress("sensitivity", "parts") as progress, executor(arguments.cluster) as workers:
             run_sensitivity(plan, progress, workers)
-        print(f"{plan.out / 'sensitivity.csv'}: every choice halved and doubled")
+        print(f"{plan.out / 'sensitivity.csv'}: each setting halved and doubled")
         return 0
     if arguments.learners:
         with Progress("learners", "parts") as progress, executor(arguments.cluster) as workers:
@@ -84,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         from messirl.paper.experiments.curves import Curves
 
         render("learners", lambda: learners_figure(Curves(compared)), plan.out / "figures")
-        print(f"{plan.out / 'learners.csv'}: what every learner gains")
+        print(f"{plan.out / 'learners.csv'}: gain of each learner")
         print(f"{plan.out / 'learners-claims.csv'}: {_counted([claim['verdict'] for claim in asked])}")
         return 0
     with Progress("reproduction", "parts") as progress, executor(arguments.cluster) as workers:
@@ -104,4 +108,4 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _counted(verdicts: list[str]) -> str:
     counts = ", ".join(f"{verdicts.count(v)} {v}" for v in ("holds", "does not hold", "undecided"))
-    return f"{len(verdicts)} claims decided: {counts}"
+    return f"{len(verdicts)} claims tested: {counts}"

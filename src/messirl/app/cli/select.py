@@ -1,4 +1,4 @@
-"""`messirl select`: how to use the unlabelled trajectories, chosen by the experts' own held-out trajectories."""
+"""`messirl select`: choose how to use the unlabelled trajectories, by held-out expert trajectories."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-REPEATED = {  # in the next commands too, where they are not what is taken anyway
+REPEATED = {  # options that the next commands repeat if they differ from these defaults
     **dict.fromkeys(
         ("expert", "unlabelled", "unlabelled_from", "test", "n_expert", "n_unlabelled", "features", "reference")
     ),
@@ -38,13 +38,13 @@ REPEATED = {  # in the next commands too, where they are not what is taken anywa
     "seed": 0,
     "theta_max": THETA_MAX,
 }
-DIAGNOSED = {"cv": CV, "groups": None, "by": None, "theta_prior": WEAK_PRIOR}  # the same, of a diagnosis alone
+DIAGNOSED = {"cv": CV, "groups": None, "by": None, "theta_prior": WEAK_PRIOR}  # the same for messirl diagnose only
 
 DESCRIPTION = (
-    "Choose how to use the unlabelled trajectories, and how strongly, or not at all: MESSI, the complete graph, a base "
-    "policy, light pooling and the experts alone, each judged on expert trajectories it has not seen. What is clearly "
-    "better than a fixed default is chosen, else the default. Writes the chosen model, its numbers (select.json) and a "
-    "report with figures."
+    "Choose whether, how and how strongly to use the unlabelled trajectories: MESSI, the complete graph, a prior "
+    "policy, weighted pooling, or experts only. Each candidate is scored on held-out expert trajectories, and "
+    "replaces a fixed default only if it is significantly better. Writes the chosen model, its numbers (select.json) "
+    "and a report with figures."
 )
 
 
@@ -53,31 +53,35 @@ def add(made: Parser) -> None:
     add_data(made)
     add_streamed(made)
     group = made.add_argument_group("choice")
-    add_with_default(group, "--cv", count, CV, "folds of the experts; up to 4 K of them are held out one by one", "K")
+    add_with_default(
+        group, "--cv", count, CV, "folds of the cross-validation; up to 4 K experts are held out one by one", "K"
+    )
     group.add_argument(
         "--groups",
         action=Once,
         metavar="COLUMN",
-        help="individuals, by a column of trajectory_meta: held out together, resampled by --bootstrap, and what "
-        "intervals count",
+        help="column of trajectory_meta that names individuals: they are held out and resampled (--bootstrap) as a "
+        "whole, and are the units of the intervals",
     )
-    add_by(group, "also scores and likeness by the values of a column")
-    group.add_argument("--lambdas", action=Once, type=_strengths, metavar="A,B,…", help="strengths to choose from")
-    group.add_argument("--nested", action="store_true", help="also an honest score of the whole procedure (slow)")
+    add_by(group, "also scores and agreement with the expert policy")
+    group.add_argument("--lambdas", action=Once, type=_strengths, metavar="A,B,…", help="candidate values of λ0")
     group.add_argument(
-        "--bootstrap", type=several, metavar="N", help="95 %% intervals of θ of the chosen fit, N resamples"
+        "--nested", action="store_true", help="also score the whole procedure by nested cross-validation (slow)"
+    )
+    group.add_argument(
+        "--bootstrap", type=several, metavar="N", help="95 %% intervals of θ of the chosen fit, from N resamples"
     )
     add_with_default(group, "--theta-max", positive, THETA_MAX, "bound on every weight")
-    prior = "standard deviation of a normal prior of the weights, in their own units, or none"
+    prior = "standard deviation of a normal prior on θ times the spread of its feature, or none"
     add_with_default(group, "--theta-prior", bound, WEAK_PRIOR, prior)
     add_objective(group)
-    group.add_argument("--features", action=Once, metavar="A,B,…", help="only these features (default: all)")
+    group.add_argument("--features", action=Once, metavar="A,B,…", help="use only these features (all)")
     add_cluster(made)
     add_results(made, "out/select", "the model and select.json")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Choose the method and its strength by held-out experts; write the chosen model and a summary."""
+    """Choose a method and its strength by held-out experts; write the chosen model, a report and a summary."""
     from dataclasses import replace
 
     from messirl.app.cli._output_dir import Results
@@ -95,8 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
     with Results.asked(arguments.out, "select.json", "model.npz", keep=keep, **asked) as out:
         with executor(arguments.cluster) as workers:
             streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
-            told = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}
-            record = select(problem, split, settings, out.watcher, **told)
+            data = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}
+            record = select(problem, split, settings, out.watcher, **data)
         record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
         summary, written = record.summary(), {"model": arguments.out / "model.npz"}
         summary["next"] = _next(arguments, summary)
@@ -112,14 +116,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _next(arguments: argparse.Namespace, summary: dict[str, Any]) -> list[str]:
-    """Commands to run next with what was chosen."""
+    """Return commands to run next with the chosen method."""
     import shlex
 
     saved, folder = shlex.quote(str(arguments.out / "model.npz")), shlex.quote(str(arguments.folder))
     data = " ".join([folder, *_given(arguments, REPEATED)])
     groups = _given(arguments, {"groups": None})
     out = [" ".join(["messirl fit", data, *groups, _knobs(summary["chosen"])])]
-    if summary["use"] is not None:  # else there is nobody to judge the others by
+    if summary["use"] is not None:  # otherwise there are no held-out experts to diagnose with
         out.append(" ".join(["messirl diagnose", data, *_given(arguments, DIAGNOSED)]))
     if arguments.test is not None:
         out.append(f"messirl evaluate {saved} {folder} --test {shlex.quote(arguments.test)}")
@@ -127,7 +131,7 @@ def _next(arguments: argparse.Namespace, summary: dict[str, Any]) -> list[str]:
 
 
 def _given(arguments: argparse.Namespace, usual: dict[str, Any]) -> list[str]:
-    """Those of the options that are not what is taken anyway, as words of a command."""
+    """Return the options that differ from their defaults, as words of a command."""
     import shlex
 
     given = {name: getattr(arguments, name) for name, value in usual.items() if getattr(arguments, name) != value}
@@ -136,7 +140,7 @@ def _given(arguments: argparse.Namespace, usual: dict[str, Any]) -> list[str]:
 
 
 def _knobs(chosen: dict[str, Any]) -> str:
-    """The options of `messirl fit` that fit what was chosen."""
+    """Return the options of `messirl fit` for the chosen candidate."""
     own = chosen["parameters"]
     prior = [] if own["theta_prior"] is None else [f"--theta-prior {own['theta_prior']:g}"]
     if chosen["method"] in ("MESSI", "Complete"):
@@ -150,9 +154,9 @@ def _knobs(chosen: dict[str, Any]) -> str:
 
 
 def text_of(summary: dict[str, Any], files: dict[str, Path], plain: Any = None) -> str:
-    """The summary for the terminal: the best of every method, the chosen one, why, and what would change it.
+    """Return the text for the terminal: the best candidate of every method, the choice and its reasons.
 
-    plain : estimates of a fit to the experts only without the penalty, where there are any
+    plain : estimates of a fit to the experts only without the penalty, or None
     """
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     chosen, every = summary["chosen"], summary["candidates"]
@@ -162,12 +166,14 @@ def text_of(summary: dict[str, Any], files: dict[str, Path], plain: Any = None) 
         lines += [f"  {'score':>9} {'gain':>9} {'95 % interval':^21}  best of each method, of {len(every)} candidates"]
         lines += [_row(every, i, chosen["index"], summary["default"]) for i in _shown(summary)]
     if summary["needed"] is not None:
-        lines.append(f"about {summary['needed']:,} held-out experts would settle it, if the difference is as it seems")
+        lines.append(f"about {summary['needed']:,} held-out experts would make a difference of this size significant")
     if summary["held_out"] is not None:
-        lines.append(f"held out: {nats(summary['held_out'])} nats a step on the test trajectories")
+        lines.append(f"held out: {nats(summary['held_out'])} nats per step on the test trajectories")
     if "nested" in summary:
         nested = summary["nested"]
-        lines.append(f"nested: {nats(nested['mean'])} ± {nats(nested['standard_error'])} nats a step, choice included")
+        lines.append(
+            f"nested: {nats(nested['mean'])} ± {nats(nested['standard_error'])} nats per step, choice included"
+        )
     if plain is not None:
         lines += ["", "Without the penalty, experts only:", *str(plain).splitlines()]
     if "intervals" in summary:
@@ -184,7 +190,7 @@ def text_of(summary: dict[str, Any], files: dict[str, Path], plain: Any = None) 
 
 
 def _shown(summary: dict[str, Any]) -> list[int]:
-    """The best candidate of every method, the chosen one and the default, in their order."""
+    """Return the indices of the best candidate of every method, the chosen one and the default, in order."""
     every: list[dict[str, Any]] = summary["candidates"]
     best: dict[str, int] = {}
     for i, row in enumerate(every):
@@ -207,7 +213,7 @@ def _interval_lines(theta: dict[str, float], intervals: dict[str, list[float]]) 
     width = len(low[0]) + len(high[0]) + 4
     rows = zip(weights, low, high, intervals, strict=True)
     return [
-        "The chosen fit, penalty included, under resampling (which tests no weight):",
+        "The chosen fit, penalty included, under resampling (not a test of any weight):",
         f"{'weight':>10}  {'95 % interval':^{width}}  feature",
         *(f"{weight:>10}  [{a}, {b}]  {name}" for weight, a, b, name in rows),
     ]
@@ -219,7 +225,7 @@ def _stability_lines(rows: list[dict[str, float]]) -> list[str]:
         f"{'λ0':>8}  {'spread':>8}  of MESSI's policy over halves of the unlabelled trajectories",
         *(f"{row['lambda0']:8g}  {spread:>8}" for row, spread in zip(rows, spreads, strict=True)),
         "",
-        "A spread near zero is stable, which is not to say right; a large one hangs on who happened to be there.",
+        "A spread near zero means a stable policy, not a correct one; a large one depends on the sampled trajectories.",
     ]
 
 

@@ -1,4 +1,4 @@
-"""`messirl show`: what a folder or a saved model holds."""
+"""`messirl show`: summarise a problem folder or a saved model."""
 
 from __future__ import annotations
 
@@ -12,30 +12,33 @@ if TYPE_CHECKING:
     from typing import Any
 
 DESCRIPTION = (
-    "What a problem folder holds (states, moves, features, trajectories, the columns to filter by) or what "
-    "a saved model says."
+    "Summarise a problem folder (states, transitions, features, trajectories, columns for filters) or a saved model."
 )
 
 
 def add(made: Parser) -> None:
     """Declare the arguments of `messirl show`."""
-    made.add_argument("path", type=path, metavar="PATH", help="a problem folder, or what messirl fit wrote")
+    made.add_argument(
+        "path", type=path, metavar="PATH", help="a problem folder, or model.npz that messirl fit wrote, or its folder"
+    )
     made.add_argument("--json", action="store_true", help="print JSON")
     made.add_argument(
-        "--picture", type=path, metavar="FILE", help="also draw how often a state of the folder is visited (.png, .svg)"
+        "--picture", type=path, metavar="FILE", help="also draw the visits to each state of the folder (.png, .svg)"
     )
-    made.add_argument("--force", action="store_true", help="replace the file of --picture if it is there already")
+    made.add_argument("--force", action="store_true", help="replace an existing file of --picture")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what a problem folder or a saved model holds; draw the visits of a folder if asked."""
+    """Print a summary of a problem folder or a saved model; draw the visits of a folder if requested."""
     if not arguments.path.exists():
-        raise ValueError(f"{arguments.path} is not there: give a problem folder, or a model.npz that messirl fit wrote")
+        raise ValueError(
+            f"{arguments.path} does not exist: give a problem folder, or a model.npz that messirl fit wrote"
+        )
     if arguments.path.is_file() or (arguments.path / "model.npz").is_file():
         from messirl.loading import load
 
         if arguments.picture is not None:
-            raise ValueError("--picture is for a folder; messirl fit draws the pictures of a model into its report")
+            raise ValueError("--picture needs a problem folder: the report of messirl fit has the pictures of a model")
         found = _model(load(model_file(arguments.path)))
     else:
         from messirl.io.folder.reader import read_problem
@@ -44,7 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
             from messirl._files import check_writable
 
             if arguments.picture.is_file() and not arguments.force:
-                raise ValueError(f"--picture {arguments.picture} is there already: give another name, or --force")
+                raise ValueError(
+                    f"--picture {arguments.picture} exists already: give another name, or --force to replace it"
+                )
             check_writable(arguments.picture)
         problem = read_problem(arguments.path)
         found = _problem(problem)

@@ -1,6 +1,6 @@
-"""The laboratory: a page on this machine that fits while you drag; `messirl lab` opens it.
+"""Interactive page on this machine that refits while sliders move; `messirl lab` opens it.
 
-app/cli/lab.py → app.py (routes) behind guard.py; what the page asks is checked in requests.py
-fitting.py hands it to a process of its own, worker.py, which alone reads data and computes:
-scenes.py (what can be picked) → methods.py (one fit) → pictures.py (numbers for the page); results.py, fitted.py
+app/cli/lab.py → app.py (routes) behind guard.py (security); requests.py validates the requests of the page
+fitting.py queues requests for one worker process, worker.py, which reads all data and runs all computations:
+scenes.py (available problems) → fits.py (one fit) → pictures.py (numbers for the page); results.py, fitted.py
 """

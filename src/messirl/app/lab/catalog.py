@@ -1,7 +1,7 @@
-"""What can be picked: the paper's domains, the examples, gymnasium's tables and the folders of the command line.
+"""Available problems: domains of the paper, examples, tables of gymnasium, and folders of the command line.
 
-A scene knows its problem, where its states are drawn, which trajectories a request means, and the Python lines that
-give the same ones.
+A scene has a problem, a layout of its states, a function from requests to trajectories, and Python code that creates
+the same ones.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from messirl.paper import domains
 from messirl.paper.domains.domain import mixture
 from messirl.paper.experiments.paper_settings import SETTINGS
 
-STATES, FEATURES, WALKS = 4000, 600, 100_000  # at most, of a problem that is fitted while one waits
-TEST = 100  # held-out trajectories of the expert that are scored, at most
-MIXTURES = {"mu1": "μ1: near-expert, others", "mu2": "μ2: near-expert, yet others"}
-MIXTURES |= {"mu3": "μ3: others, yet others", "MAX": "all near-expert (MESSIMAX)"}
+STATES, FEATURES, WALKS = 4000, 600, 100_000  # maximum sizes for interactive fits
+TEST = 100  # maximum number of scored held-out expert trajectories
+MIXTURES = {"mu1": "μ1: near-expert and P₁", "mu2": "μ2: near-expert and P₂"}
+MIXTURES |= {"mu3": "μ3: P₁ and P₂", "MAX": "all near-expert (MESSIMAX)"}
 WORDS = {
     "highway": (
         "Highway",
-        "Keep to the left, avoid cars and the verge. A tile is a lane (across) and the cars beside it (upwards); what "
-        "comes next is averaged.",
+        "Keep to the left, avoid cars and the verge. A tile is a lane (horizontal) and the cars beside it (vertical), "
+        "averaged over the traffic ahead.",
     ),
     "gridworld": ("Gridworld", "16 × 16 slippery cells, 64 blocks of 2 × 2 as features; three of them are good."),
     "pit": (
         "Pit",
-        "From the lower left to the upper right corner, around the pit. The expert goes round by the right.",
+        "From the lower left to the upper right corner, around the pit. The expert passes on the right.",
     ),
     "museum": (
         "Museum",
@@ -49,9 +49,9 @@ TABLES = {"FrozenLake-v1": "Frozen lake", "FrozenLake8x8-v1": "Frozen lake, 8 ×
 
 
 class Picked(NamedTuple):
-    """The trajectories that a request means; kinds: 0 expert, 1 drawn, 2 near-expert, 3 other, 4 unknown.
+    """Trajectories of a request; kinds: 0 expert, 1 drawn, 2 near-expert, 3 other, 4 unknown.
 
-    test : those of the expert that are left over, for a score
+    test : remaining expert trajectories, for a held-out score
     """
 
     expert: Trajectories
@@ -62,13 +62,14 @@ class Picked(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LabScene:
-    """One thing that can be picked.
+    """One available problem.
 
-    key : what requests call it; title, story : what the page says
-    pick : from a request to its trajectories, without drawn ones; lines : Python that makes `mdp`, `expert`, `others`
-    defaults : what the controls show first; mixtures, filters : what can be chosen
-    performance : from expected visits to a number, where the truth is known; truth : the reward, where it is known
-    by_feature : whether feature i is the reward of entering state i, so that θ is what the map shows
+    key : identifier in requests; title, story : texts for the page
+    pick : function from a request to its trajectories, without drawn ones
+    lines : function from a request to Python code that creates `mdp`, `expert` and `others`
+    defaults : initial values of the controls; mixtures, filters : available choices
+    performance : function from expected visits to performance, or None; truth : the true reward, or None
+    by_feature : whether feature i indicates that state i is entered, so that the map shows θ
     """
 
     key: str
@@ -87,7 +88,7 @@ class LabScene:
 
 
 def catalogue(folders: dict[str, str]) -> list[dict[str, str]]:
-    """Everything that can be picked: key, title and group. folders: key to title."""
+    """Return key, title and group of every available problem. folders : from key to title."""
     out = [{"key": key, "title": WORDS[key][0], "group": "The paper's domains"} for key in domains.DOMAINS]
     out += [{"key": key, "title": WORDS[key][0], "group": "Examples"} for key in ("museum", "roads", "maze")]
     if find_spec("gymnasium") is not None:
@@ -96,7 +97,7 @@ def catalogue(folders: dict[str, str]) -> list[dict[str, str]]:
 
 
 def make_scene(key: str, seed: int = 0) -> LabScene:
-    """A scene that needs no folder, of a seed."""
+    """Create a scene without a folder from a seed."""
     if key in domains.DOMAINS:
         return _domain(key, seed)
     if key in TABLES:
@@ -108,7 +109,7 @@ def make_scene(key: str, seed: int = 0) -> LabScene:
 
         made = [f"from messirl.paper.synthetic import {key}", "", f"problem = {key}().problem"]
         return of_problem(key, *WORDS[key], EXAMPLES[key]().problem, made)
-    raise Refused(f"there is no scene {key[:60]!r}: pick one of the list")
+    raise Refused(f"unknown scene {key[:60]!r}: pick one of the list")
 
 
 def _domain(key: str, seed: int) -> LabScene:
@@ -117,7 +118,7 @@ def _domain(key: str, seed: int) -> LabScene:
     scene = domain.scene(seed)
     similarity, sigma = {"highway": ("rbf", 5.0), "gridworld": ("exponential", 10.0), "pit": ("turns", 1.0)}[key]
     own = {"similarity": similarity, "sigma": sigma, "lambda0": setting.lambda0, "objective": "counts"}
-    if key == "gridworld":  # its expert follows 10 θ*: the same λ0/θ_max, and a box in which rewards differ by degrees
+    if key == "gridworld":  # its expert follows 10 θ*: the same λ0/θ_max, and bounds that keep the rewards graded
         own |= {"theta_max": 10.0, "lambda0": 0.1}
     star = scene.thetas.get("star")
     made = ", ".join(f"{name}={value!r}" for name, value in setting.arguments.items())
@@ -143,7 +144,7 @@ def drawn_scene(
     own: dict[str, Any],
     **rest: Any,
 ) -> LabScene:
-    """A scene whose unlabelled trajectories are drawn from three sources."""
+    """Create a scene with unlabelled trajectories from three sources."""
 
     def pick(ask: Ask) -> Picked:
         if ask.mixture not in MIXTURES:
@@ -169,7 +170,7 @@ def drawn_scene(
 
 
 def of_problem(key: str, title: str, story: str, problem: Problem, made: list[str]) -> LabScene:
-    """A scene of a problem with recorded trajectories; filters say which are the expert's and which unlabelled."""
+    """Create a scene from a problem with recorded trajectories; filters select expert and unlabelled ones."""
     refuse_large(problem.mdp, len(problem.trajectories))
     filters = _filters(problem)
 
@@ -180,7 +181,7 @@ def of_problem(key: str, title: str, story: str, problem: Problem, made: list[st
             raise Refused(f"{what}: {error}") from None
 
     def pick(ask: Ask) -> Picked:
-        every = chosen(ask.expert, ask.experts + TEST, "the expert's trajectories")
+        every = chosen(ask.expert, ask.experts + TEST, "the expert trajectories")
         expert, test = every[: ask.experts], every[ask.experts :]
         others = chosen(ask.mixture, ask.u, "the unlabelled trajectories") if ask.u else None
         n = 0 if others is None else len(others)
@@ -194,7 +195,7 @@ def of_problem(key: str, title: str, story: str, problem: Problem, made: list[st
         return [*made, f"mdp, expert = problem.mdp, {of(ask.expert, ask.experts)}", f"others = {others}"]
 
     defaults = {
-        "expert": filters[0][0] if filters else "",  # few experts, many others
+        "expert": filters[0][0] if filters else "",  # few experts, many unlabelled trajectories
         "mixture": filters[0][-1] if filters else "",
         "u": 50 if filters else 0,
         "experts": min(10, len(problem.trajectories)),
@@ -219,15 +220,15 @@ def of_problem(key: str, title: str, story: str, problem: Problem, made: list[st
 
 
 def refuse_large(mdp: MDP, walks: int) -> None:
-    """Refuse what cannot be fitted while one waits."""
+    """Refuse a problem that is too large for interactive fits."""
     sizes = (("states", mdp.n_states, min(STATES, MOST)), ("features", mdp.n_features, FEATURES))
     for what, n, most in (*sizes, ("trajectories", walks, WALKS)):
         if n > most:
-            raise Refused(f"it has {n:,} {what}, and this page takes up to {most:,}: use messirl fit for it")
+            raise Refused(f"the problem has {n:,} {what}: this page takes at most {most:,}; use messirl fit instead")
 
 
 def _filters(problem: Problem) -> list[list[str]]:
-    """Filters worth offering: every value of columns with few of them, the rarest first; few values come first."""
+    """Return suggested filters by column: the values of columns with few values, rarest first."""
     found: list[list[str]] = []
     for name, column in problem.meta.items():
         values, often = np.unique(np.asarray(column).astype(str), return_counts=True)
@@ -248,7 +249,7 @@ def _square(mdp: MDP) -> Floats:
 
 
 def _lanes(mdp: MDP) -> Layout:
-    """A column per place across the road, a row per set of cars beside; rows with no car at the bottom."""
+    """Return a layout with a column per position across the road and a row per set of cars beside it."""
     from messirl.paper.domains.highway import LANES, PLACES, ROWS
 
     across = mdp.n_states // PLACES

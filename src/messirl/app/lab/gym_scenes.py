@@ -1,6 +1,6 @@
-"""Gymnasium's small tables as scenes: an expert that follows the true reward, and others that do not.
+"""Tabular environments of gymnasium as scenes: an expert that follows the true reward, and others that do not.
 
-P_u*  soft policy of the reward of the table        P_1  no preference at all        P_2  the opposite reward
+P_u*  soft policy of the true reward        P_1  zero reward        P_2  soft policy of the opposite reward
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from messirl.paper import domains
 from messirl.planning import sample, soft_policy
 from messirl.similarity import RBF
 
-SCALE = {"FrozenLake-v1": 30.0, "FrozenLake8x8-v1": 60.0, "CliffWalking-v1": 1.0}  # how strictly the reward is followed
-WIDE = {"FrozenLake-v1": 4, "FrozenLake8x8-v1": 8, "CliffWalking-v1": 12}  # columns of the table
+SCALE = {"FrozenLake-v1": 30.0, "FrozenLake8x8-v1": 60.0, "CliffWalking-v1": 1.0}  # inverse temperature of the expert
+WIDE = {"FrozenLake-v1": 4, "FrozenLake8x8-v1": 8, "CliffWalking-v1": 12}  # columns of the grid
 DISCOUNT, LENGTH, POOL, EXPERTS = 0.95, 60, 100, 5
 
 
 def table_scene(name: str, seed: int) -> domains.Scene:
-    """One run of a table: its expert, and what unlabelled trajectories are drawn from."""
+    """Draw one run of an environment: expert trajectories, and pools of unlabelled ones."""
     mdp = from_gym(name, discount=DISCOUNT, features="entered")
     reward = SCALE[name] * gym_reward(name)
     random = np.random.RandomState(seed)
@@ -36,7 +36,7 @@ def table_scene(name: str, seed: int) -> domains.Scene:
 
 
 def scene_of_table(name: str, title: str, seed: int) -> LabScene:
-    """The scene that the page shows of a table."""
+    """Create the scene of an environment."""
     scene = table_scene(name, seed)
     made = ["from messirl.paper.domains import mixture", "from messirl.app.lab.gym_scenes import table_scene", ""]
     made.append(f'scene = table_scene("{name}", {{seed}})')
@@ -47,12 +47,12 @@ def scene_of_table(name: str, title: str, seed: int) -> LabScene:
         "objective": "choices",
         "experts": EXPERTS,
     }
-    story = f"{name} of gymnasium: the expert follows its true reward; one feature per state that is entered."
+    story = f"{name} of gymnasium: the expert follows the true reward; one feature per entered state."
     return drawn_scene(name, title, story, scene, _rows(scene.mdp, WIDE[name]), made, own, by_feature=True)
 
 
 def _rows(mdp: MDP, wide: int) -> Layout:
-    """Row by row from the top, as gymnasium numbers its cells; the added end is drawn nowhere."""
+    """Return the layout row by row from the top, as gymnasium numbers its cells; the added end state is not drawn."""
     cells = np.arange(mdp.n_states - 1)
     y, x = np.divmod(cells, wide)
     tile = np.append(cells, -1)

@@ -1,7 +1,7 @@
-"""The desk between pages and the worker: of each page the newest request wins, and no work lasts longer than it may.
+"""Queue between pages and the worker: the newest request of each page wins, and every request has a deadline.
 
-At most one request per page waits; a newer one takes its place, and cancels the one in work. The worker is a process:
-where an answer does not come before the deadline it is ended, and another one started for the next request.
+At most one request per page waits; a newer one replaces it and cancels the running one. The worker is a process: if an
+answer misses the deadline, the worker is killed and a new one is started for the next request.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 WORKER = (sys.executable, "-m", "messirl.app.lab.worker")
-DEADLINE = 90.0  # seconds, compiling included
-WAITING = 32  # pages that wait at once
-LINE = 64_000_000  # bytes of an answer
+DEADLINE = 90.0  # seconds, compilation included
+WAITING = 32  # maximum number of waiting pages
+LINE = 64_000_000  # maximum bytes of an answer
 DROPPED = b'{"status":200,"dropped":true}'  # the answer to a request that a newer one has replaced
 
 
 @dataclass(eq=False)
 class Job:
-    """One request, and the answer to come: a status and a line of JSON."""
+    """One request and its future answer: a status and a line of JSON."""
 
     page: str
     message: dict[str, Any]
@@ -34,16 +34,16 @@ class Job:
     )
 
     def end(self, status: int, line: bytes | str) -> None:
-        """Answer, unless nobody waits any more."""
+        """Set the answer, unless the request was cancelled."""
         if not self.answer.done():
             body = line if isinstance(line, bytes) else json.dumps({"status": status, "error": line}).encode()
             self.answer.set_result((status, body))
 
 
 class Desk:
-    """Takes requests of pages, and hands them to the worker one after the other.
+    """Queue that passes requests of pages to the worker one after the other.
 
-    folders : of the command line; deadline : seconds that an answer may take; command : starts a worker
+    folders : folders of the command line; deadline : maximum seconds of an answer; command : starts a worker
     """
 
     def __init__(self, folders: list[str], deadline: float = DEADLINE, command: Sequence[str] = WORKER) -> None:
@@ -56,7 +56,7 @@ class Desk:
         self._runner: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Start the worker, so that the first request finds it ready."""
+        """Start the worker in advance of the first request."""
         self._runner = asyncio.create_task(self._run())
 
     async def close(self) -> None:
@@ -68,20 +68,20 @@ class Desk:
         await self._end()
 
     async def ask(self, page: str, message: dict[str, Any]) -> tuple[int, bytes]:
-        """The status and the answer to a request of a page."""
+        """Return status and answer to a request of a page."""
         job = Job(page, message)
         older = self._waiting.pop(page, None)
         if older is not None:
             older.end(200, DROPPED)
         if len(self._waiting) >= WAITING:
-            return 503, json.dumps({"status": 503, "error": "too many pages ask at once: try again"}).encode()
+            return 503, json.dumps({"status": 503, "error": "too many pages are waiting: try again"}).encode()
         self._waiting[page] = job
         self._called.set()
         if self._now is not None and self._now.page == page:
             self._send({"cancel": self._number})
         try:
             return await job.answer
-        except asyncio.CancelledError:  # who asked has left
+        except asyncio.CancelledError:  # the page was closed
             if self._waiting.get(page) is job:
                 del self._waiting[page]
             elif self._now is job:
@@ -97,7 +97,7 @@ class Desk:
             _, self._now = self._waiting.popitem(last=False)
             try:
                 await self._work(self._now)
-            except Exception as error:  # the desk stays open whatever happens to one request
+            except Exception as error:  # the queue goes on after an error in one request
                 self._now.end(500, f"internal error, {type(error).__name__}")
                 await self._end()
             self._now = None
@@ -111,11 +111,11 @@ class Desk:
             line = await asyncio.wait_for(process.stdout.readline(), self.deadline)
         except TimeoutError:
             await self._end()
-            job.end(503, f"it took more than {self.deadline:g} seconds and was ended: use messirl fit for this")
+            job.end(503, f"it took more than {self.deadline:g} seconds and was stopped: use messirl fit for this")
             return
         if not line:
             await self._end()
-            job.end(500, "the process that fits has ended (out of memory?); a new one is started")
+            job.end(500, "the worker process has died (out of memory?); a new one is started")
             return
         job.end(_status(line), line)
 
@@ -127,9 +127,9 @@ class Desk:
             *self.command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, **one},  # small problems: threads would only wait for each other
+            env={**os.environ, **one},  # threads only slow down small problems
             limit=LINE,
-            start_new_session=True,  # Ctrl-C is for the server, which then ends the worker
+            start_new_session=True,  # Ctrl-C goes to the server, which then ends the worker
         )
         self._send({"folders": self.folders})
         return self._process
@@ -148,6 +148,6 @@ class Desk:
 
 
 def _status(line: bytes) -> int:
-    """The status in an answer, which stands near its beginning: reading all of it would cost time."""
+    """Return the status in an answer from its first bytes: parsing all of it would take time."""
     _, _, rest = line[:60].partition(b'"status":')
     return int(rest.lstrip()[:3])

@@ -1,4 +1,4 @@
-"""Scenes and fits as plain numbers for the page: rounded, per tile of the map, ready for JSON."""
+"""Scenes and fits as rounded numbers for the page, per tile of the map, ready for JSON."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from messirl.app.lab.catalog import LabScene, Picked
 from messirl.data.feature_counts import counts_of_sets
 from messirl.data.mdp import MDP
 
-NEAREST = 3  # edges of the similarity graph that a trajectory has, at least
+NEAREST = 3  # minimum number of edges per trajectory in the similarity graph
 DIGITS = 4
 
 
 def rounded(values: Any) -> Any:
-    """Numbers with four digits, nested as they were; what is not finite is None."""
+    """Return numbers rounded to four digits, with the same nesting; non-finite ones become None."""
     if isinstance(values, np.ndarray):
         values = values.tolist()
     if isinstance(values, list):
@@ -31,7 +31,7 @@ def rounded(values: Any) -> Any:
 
 
 def scene_picture(scene: LabScene) -> dict[str, Any]:
-    """What the page needs to know of a scene, once."""
+    """Return the data of a scene, which the page needs once."""
     mdp, layout = scene.mdp, scene.layout
     return {
         "key": scene.key,
@@ -62,7 +62,7 @@ def scene_picture(scene: LabScene) -> dict[str, Any]:
 
 
 def fit_picture(scene: LabScene, picked: Picked, model: Any, name: str, label: str, said: list[str]) -> dict[str, Any]:
-    """What the page shows of one fitted model."""
+    """Return the data of one fitted model."""
     visits = np.asarray(model.visitation_)
     shown = map_numbers(scene.mdp, scene.layout, model, by_feature=scene.by_feature)
     return shown | {
@@ -82,12 +82,12 @@ def fit_picture(scene: LabScene, picked: Picked, model: Any, name: str, label: s
 def _score(model: Any, test: Any) -> float:
     try:
         return float(model.score(test))
-    except ValueError:  # a state that the model cannot reach, or no step at all
+    except ValueError:  # an unreachable state, or no step
         return math.nan
 
 
 def map_numbers(mdp: MDP, layout: state_layout.Layout, model: Any, *, by_feature: bool = False) -> dict[str, Any]:
-    """Reward, visits and the likeliest action with its direction, per tile."""
+    """Return reward, visits and the most likely action with its direction, per tile."""
     visits = np.asarray(model.visitation_)
     policy = _policy(mdp, model)
     reward = np.asarray(model.reward_)
@@ -111,7 +111,7 @@ def map_numbers(mdp: MDP, layout: state_layout.Layout, model: Any, *, by_feature
 
 
 def _policy(mdp: MDP, model: Any) -> Floats:
-    """π (S, A) of the first step, or towards the goal that is visited most."""
+    """Return π (S, A) of the first step, or towards the most visited goal."""
     goals = getattr(model, "goals_", None)
     goal = None if goals is None else int(goals[np.argmax(model.visitation_[goals])])
     if mdp.horizon == 1:
@@ -120,10 +120,10 @@ def _policy(mdp: MDP, model: Any) -> Floats:
 
 
 def sets_picture(scene: LabScene, picked: Picked, similarity: Any) -> dict[str, Any]:
-    """The trajectories, how similar they are, and where the truth is known, its reward."""
+    """Return the trajectories, their similarities and, if it is known, the true reward."""
     everyone = picked.expert if picked.unlabelled is None else picked.expert + picked.unlabelled
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit has remarked on short trajectories already
+        warnings.simplefilter("ignore")  # the fit has warned about short trajectories already
         counts = counts_of_sets(scene.mdp, picked.expert, picked.unlabelled)
     alike = np.asarray(similarity(everyone, counts), dtype=np.float64)
     most = float(alike.max(initial=0.0)) or 1.0
@@ -142,18 +142,18 @@ def sets_picture(scene: LabScene, picked: Picked, similarity: Any) -> dict[str, 
 
 
 def _plane(alike: Floats) -> Floats:
-    """Places (n, 2) of trajectories: the two main directions of their similarities (kernel principal components)."""
+    """Return coordinates (n, 2) of trajectories: the first two kernel principal components of their similarities."""
     centre = np.eye(len(alike)) - 1.0 / len(alike)
     values, vectors = np.linalg.eigh(centre @ alike @ centre)
     at = np.zeros((len(alike), 2))
     n = min(2, len(alike))
     at[:, :n] = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, : -n - 1 : -1]
-    at *= np.where(at[np.abs(at).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)  # an eigenvector may point either way
+    at *= np.where(at[np.abs(at).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)  # the sign of an eigenvector is arbitrary
     return np.asarray(at / (np.abs(at).max() or 1.0))
 
 
 def _edges(alike: Floats) -> list[list[float]]:
-    """Pairs (i, j, similarity) of every trajectory and those most like it."""
+    """Return pairs (i, j, similarity) of every trajectory and its nearest neighbours."""
     n = len(alike)
     if n < 2:
         return []

@@ -1,6 +1,6 @@
-"""One fit for the page: the estimator that a request means, begun where the last one ended while a slider moves.
+"""One fit for the page: the estimator of a request, with a warm start while a slider moves.
 
-A fit of a slider at rest begins at zero, as the Python lines do: the same state of the page gives the same picture.
+When the slider rests, the fit starts at zero, as the exported Python code does: equal page states give equal results.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ SIMILARITIES: dict[str, tuple[str, Callable[[float], Any]]] = {
 }
 ROUGH = {"tol": 1e-2, "max_iter": 8}  # while a slider moves
 EXACT = {"tol": 1e-6, "max_iter": 500}
-ROUNDS = 10  # steps of EM between two times that trajectories are weighted anew
-MINUTE = 60.0  # seconds that a fit may be expected to take
+ROUNDS = 10  # search steps of EM per E-step
+MINUTE = 60.0  # maximum expected seconds of a fit
 EVALUATIONS = 1.5  # of the objective, per iteration
 
 
 class Cancelled(Exception):
-    """Somebody asked for something newer."""
+    """The request was replaced by a newer one."""
 
 
 def parameters(ask: Ask) -> dict[str, Any]:
-    """The arguments of MESSI that a request means; of the other methods, those that they have."""
+    """Return the arguments of MESSI for a request; other methods use those that they have."""
     if ask.similarity not in SIMILARITIES:
         raise Refused(f"similarity must be one of {', '.join(SIMILARITIES)}")
     if ask.objective not in ("choices", "counts"):
@@ -60,10 +60,10 @@ def parameters(ask: Ask) -> dict[str, Any]:
 
 
 def with_drawn(mdp: MDP, picked: Picked, drawn: tuple[tuple[int, ...], ...]) -> Picked:
-    """The same with expert trajectories drawn by hand; where others have actions, each step's likeliest one."""
+    """Add hand-drawn expert trajectories; if the others have actions, with the most likely action of each step."""
     if not drawn:
         if len(picked.expert) == 0:
-            raise Refused("there is no expert trajectory: draw one, or take some of the scene's")
+            raise Refused("there is no expert trajectory: draw one, or use some of the scene")
         return picked
     states = [list(row) for row in drawn]
     actions = [[_likeliest(mdp, s, to) for s, to in pairwise(row)] for row in states]
@@ -75,25 +75,27 @@ def with_drawn(mdp: MDP, picked: Picked, drawn: tuple[tuple[int, ...], ...]) -> 
 
 
 def _likeliest(mdp: MDP, s: int, to: int) -> int:
-    """The action that most likely leads from one state to another."""
+    """Return the action that most likely leads from one state to another."""
     if max(s, to) >= mdp.n_states:
-        raise Refused(f"a drawn trajectory has a state {max(s, to)}; the last one is {mdp.n_states - 1}")
+        raise Refused(f"a drawn trajectory has state {max(s, to)}: must be <= {mdp.n_states - 1}")
     chance = mdp.transitions[s * mdp.n_actions : (s + 1) * mdp.n_actions, [to]].toarray().ravel()
     if chance.max(initial=0.0) <= 0.0:
         raise Refused(
-            f"a drawn trajectory goes from {mdp.state_label(s)} to {mdp.state_label(to)}, where no move leads"
+            f"a drawn trajectory goes from {mdp.state_label(s)} to {mdp.state_label(to)}: there is no such transition"
         )
     return int(chance.argmax())
 
 
 def unit_seconds(mdp: MDP) -> float:
-    """How long one look at a problem takes, from values to policy; found once."""
+    """Measure the seconds of one solution of a problem, from values to policy; the result is cached."""
 
     def measured() -> float:
         took = 0.0
         goal = 0 if mdp.must_end and not mdp.terminal.any() else None
-        reward = np.full_like(mdp.reward(np.zeros(mdp.n_features)), -20.0)  # values are finite, however long it goes on
-        for _ in range(2):  # the first may compile
+        reward = np.full_like(
+            mdp.reward(np.zeros(mdp.n_features)), -20.0
+        )  # finite values even for endless trajectories
+        for _ in range(2):  # the first run may compile
             begin = process_time()
             soft_policy(mdp, reward, goal=goal)
             took = process_time() - begin
@@ -103,7 +105,7 @@ def unit_seconds(mdp: MDP) -> float:
 
 
 def refuse_minutes(mdp: MDP, ask: Ask, picked: Picked) -> None:
-    """Refuse a fit that would take minutes, with the reason."""
+    """Refuse a fit that would take minutes."""
     most = (ROUGH if ask.rough else EXACT)["max_iter"]
     goals = 1 if picked.expert.goals is None else len(np.unique(picked.expert.goals))
     seconds = EVALUATIONS * unit_seconds(mdp) * goals * most * (2 if ask.second else 1)
@@ -117,7 +119,7 @@ def refuse_minutes(mdp: MDP, ask: Ask, picked: Picked) -> None:
 def fit(
     name: str, ask: Ask, scene: LabScene, picked: Picked, warm: Floats | None, cancelled: Callable[[], bool]
 ) -> tuple[Any, list[str]]:
-    """A fitted estimator, and what was remarked on the way. warm : θ of the last fit like this one."""
+    """Fit an estimator; return it and its warnings. warm : θ of the previous fit, for a warm start."""
     if name not in OFFERED:
         raise Refused(f"method must be one of {', '.join(OFFERED)}")
 
@@ -142,7 +144,7 @@ def fit(
 
 
 def task(name: str, ask: Ask, mdp: MDP, picked: Picked) -> tuple[Any, tuple[Any, ...]]:
-    """The unfitted estimator, and the sets of trajectories it is fitted to."""
+    """Return the unfitted estimator and its training trajectories."""
     model, sets = baseline(name, MESSI(**parameters(ask)), mdp, picked.expert, picked.unlabelled)
     if name == "LightPooling" and len(sets) > 1:
         model.set_params(unlabelled_weight=ask.weight or LIGHT)

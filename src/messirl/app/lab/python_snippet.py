@@ -1,4 +1,4 @@
-"""The Python lines that give the same result as the page."""
+"""Python code that reproduces the result of the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from messirl.paper.domains.pit import TurnSimilarity
 
 
 def lines_of(ask: Ask, scene: LabScene, picked: Picked, name: str) -> str:
-    """Lines that end with a fitted `model`. picked : with what was drawn."""
+    """Return Python code that ends with a fitted `model`. picked : includes hand-drawn trajectories."""
     own = parameters(ask)
     similarity = own["similarity"]
     home = "paper.domains.pit" if isinstance(similarity, TurnSimilarity) else "similarity"
@@ -20,7 +20,7 @@ def lines_of(ask: Ask, scene: LabScene, picked: Picked, name: str) -> str:
     wanted = ["MESSI", *(["Trajectories"] if ask.drawn else [])]
     out = [f"from messirl import {', '.join(wanted)}"]
     out += [line for line in made if line.startswith("from ")]
-    alone = name == "MESSI" and picked.unlabelled is not None  # what needs no other method's strength
+    alone = name == "MESSI" and picked.unlabelled is not None  # no strength is derived from another method
     if not alone:
         out.append("from messirl.estimators.registry import baseline")
     out.append(f"from messirl.{home} import {type(similarity).__name__}")
@@ -33,7 +33,7 @@ def lines_of(ask: Ask, scene: LabScene, picked: Picked, name: str) -> str:
     if alone:
         out.append("model.fit(mdp, expert, others)")
     else:
-        out.append(f'model, sets = baseline("{name}", model, mdp, expert, others)  # as strong as that MESSI')
+        out.append(f'model, sets = baseline("{name}", model, mdp, expert, others)  # with the strength of this MESSI')
         if name == "LightPooling" and picked.unlabelled is not None:
             out.append(f"model.set_params(unlabelled_weight={ask.weight or LIGHT!r})")
         if name == "EM" and picked.unlabelled is not None:

@@ -1,4 +1,4 @@
-"""The second view: a folder of `messirl reproduce` as curves to zoom into, and the claims with their evidence."""
+"""The view of the paper's figures: curves of a folder of `messirl reproduce`, and claims with their evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from messirl.paper.experiments.claims import decide
 from messirl.paper.experiments.curves import Curve, Curves, Interval, interval, written
 from messirl.paper.experiments.paper_settings import EXACT, SETTINGS
 
-FIGURES = {  # title, what is along the axis, whether it is logarithmic
+FIGURES = {  # title, label of the x axis, whether it is logarithmic
     "iterations": ("Iterations", "iterations", False),
     "unlabelled": ("Number of unlabelled trajectories", "unlabelled trajectories, u", True),
     "nu": ("Share of good trajectories", "share of near-expert trajectories, ν", False),
@@ -26,21 +26,23 @@ FIGURES = {  # title, what is along the axis, whether it is logarithmic
     "em": ("Against η-EM-MaxEnt", "iterations", False),
 }
 COLUMNS = ("domain", "figure", "method", "x", "run", "performance", "theta_norm")
-ROWS = 3_000_000  # of a table that is read
+ROWS = 3_000_000  # maximum rows of a table
 
 
 def results_picture(folder: Path) -> dict[str, Any]:
-    """Every curve of a results folder with its 95 % band, and every claim."""
+    """Return every curve of a results folder with its 95 % band, and every claim."""
     try:
         table = pa.concat_tables([_read(folder / name) for name in _files(folder)])
         curves = Curves(table)
     except Refused:
         raise
     except (pa.ArrowException, KeyError, OSError, ValueError) as error:
-        raise Refused(f"the folder holds no table of messirl reproduce: {error}") from None
+        raise Refused(f"the folder contains no table of messirl reproduce: {error}") from None
     domains = in_order(curves.domains)
     if not domains:
-        raise Refused("the table of this reproduction has no row yet: open it again when messirl reproduce has ended")
+        raise Refused(
+            "the table of this reproduction has no rows yet: open it again when messirl reproduce has finished"
+        )
     return {
         "domains": [{"key": domain, "title": domain_name(domain)} for domain in domains],
         "measures": {
@@ -64,7 +66,7 @@ def results_picture(folder: Path) -> dict[str, Any]:
 
 
 def _files(folder: Path) -> list[str]:
-    """The table of a reproduction: one file, or one per domain."""
+    """Return the files of the table of a reproduction: one file, or one per domain."""
     if (folder / "results.parquet").is_file():
         return ["results.parquet"]
     return [name for name in (f"{domain}.parquet" for domain in SETTINGS) if (folder / name).is_file()]
@@ -73,7 +75,7 @@ def _files(folder: Path) -> list[str]:
 def _read(path: Path) -> pa.Table:
     file = pq.ParquetFile(path)
     if file.metadata.num_rows > ROWS:
-        raise Refused(f"{path.name} has {file.metadata.num_rows:,} rows, and this page reads up to {ROWS:,}")
+        raise Refused(f"{path.name} has {file.metadata.num_rows:,} rows: this page reads at most {ROWS:,}")
     return file.read(columns=list(COLUMNS))
 
 
@@ -84,9 +86,9 @@ def _lines(curves: Curves, domain: str, figure: str) -> list[dict[str, Any]]:
     for method in methods:
         seen, curve = look(method, etas), curves[domain, figure, method]
         exact = method.endswith(EXACT)
-        colour = "#808080" if seen.colour == "#000000" else seen.colour  # black would be lost by night
+        colour = "#808080" if seen.colour == "#000000" else seen.colour  # black is invisible in dark mode
         label, dash, own = seen.label, "solid", method.removesuffix(EXACT)
-        if eta_of(own) is not None:  # EM stands on two mixtures in one figure: which is said in brackets, as MESSI's
+        if eta_of(own) is not None:  # EM has two mixtures in one figure: the label names the mixture, as for MESSI
             label, dash = (f"{label}(μ2)", "dot") if own.endswith("-mu2") else (f"{label}(μ1)", dash)
         out.append({"label": label, "colour": colour, "dash": dash, "exact": exact, **_band(curve)})
     return out
@@ -105,7 +107,7 @@ def _band(curve: Curve) -> dict[str, Any]:
 
 
 def _claims(file: Path, table: pa.Table) -> list[dict[str, Any]]:
-    """The claims as they were decided; where the file is not there or not ours, as the table decides them now."""
+    """Return the saved verdicts on the claims, or test the claims on the table if the file is missing or invalid."""
     try:
         return [_claim(row) for row in json.loads(file.read_text(encoding="utf-8"))]
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""What a page may ask for: every field known, of its kind and within bounds; all else is refused with the reason."""
+"""Validation of requests: every field must be known, of its type and within bounds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 PAGE = re.compile(r"[0-9a-z]{1,32}")
-DRAWN, STEPS = 20, 500  # drawn trajectories, and states of each
-NUMBERS = {  # least and most
+DRAWN, STEPS = 20, 500  # maximum numbers of drawn trajectories and of their states
+NUMBERS = {  # minimum and maximum
     "lambda0": (0.0, 1e4),
     "sigma": (1e-3, 1e5),
     "nu": (0.0, 1.0),
@@ -32,17 +32,17 @@ WORDS = {
 
 
 class Refused(ValueError):
-    """What was asked for is refused; the message says why."""
+    """A request was refused; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """One state of the page.
+    """State of the page in a request for a fit.
 
-    scene : what was picked; page : which page asks; rough : whether the slider still moves
-    expert, mixture : which trajectories are the expert's and the unlabelled ones: a filter, or μ1, μ2, μ3 of a domain
-    drawn : expert trajectories drawn by hand, states each
-    have : `sets` of what the page shows already, and need not be told again
+    scene : key of the problem; page : id of the page; rough : whether the slider still moves
+    expert, mixture : expert and unlabelled trajectories: a filter, or the mixture μ1, μ2, μ3 of a domain
+    drawn : states of hand-drawn expert trajectories
+    have : `sets` of the trajectories that the page has already, which are not sent again
     """
 
     scene: str
@@ -67,29 +67,29 @@ class Ask:
 
     @property
     def sets(self) -> str:
-        """What changes with the trajectories and their similarities, and with nothing else."""
-        told = (self.scene, self.seed, self.expert, self.experts, self.mixture, self.u, self.nu, self.drawn)
-        return hashlib.sha256(repr((*told, self.similarity, self.sigma)).encode()).hexdigest()[:16]
+        """Hash of everything that determines the trajectories and their similarities."""
+        parts = (self.scene, self.seed, self.expert, self.experts, self.mixture, self.u, self.nu, self.drawn)
+        return hashlib.sha256(repr((*parts, self.similarity, self.sigma)).encode()).hexdigest()[:16]
 
 
 def read_ask(body: bytes) -> Ask:
-    """The request in a body of JSON; `Refused` if anything in it is not as it should be."""
+    """Parse and validate a request in JSON; raise `Refused` if anything in it is invalid."""
     try:
         found = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise Refused("the request is no JSON") from None
+        raise Refused("the request is not valid JSON") from None
     if not isinstance(found, dict):
-        raise Refused("the request must be an object")
+        raise Refused("the request must be a JSON object")
     unknown = sorted(set(found) - {field.name for field in fields(Ask)})
     if unknown:
-        raise Refused(f"the request has a field {unknown[0][:40]!r}, which is not known")
+        raise Refused(f"the request has an unknown field {unknown[0][:40]!r}")
     if "scene" not in found:
-        raise Refused("the request names no scene")
+        raise Refused("the request has no field scene")
     return Ask(**{name: _checked(name, value) for name, value in found.items()})
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -102,11 +102,11 @@ def _checked(name: str, value: Any) -> Any:
         return value
     if name in WORDS:
         if not isinstance(value, str) or len(value) > WORDS[name] or not value.isprintable():
-            raise Refused(f"{name} must be a text of at most {WORDS[name]} letters")
+            raise Refused(f"{name} must be a printable text of at most {WORDS[name]} characters")
         return value
     if name == "page":
         if not isinstance(value, str) or not PAGE.fullmatch(value):
-            raise Refused("page must be up to 32 digits or small letters")
+            raise Refused("page must be 1 to 32 digits or lower-case letters")
         return value
     if name == "rough":
         if not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The routes of the page: our own files, Plotly's script from its package, and questions that the worker answers."""
+"""Routes of the page: static files, the script of Plotly, and requests that the worker answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JSON = "application/json"
 
 
 def make_app(folders: list[str], hosts: frozenset[str], *, numbers: bool = False) -> Guard:
-    """The application, guarded. folders : those a page may open; hosts, numbers : see Guard."""
+    """Create the application behind its guard. folders : folders that a page may open; hosts, numbers : see Guard."""
     desk = Desk(folders)
 
     async def fit(request: Request) -> Response:
@@ -43,7 +43,7 @@ def make_app(folders: list[str], hosts: frozenset[str], *, numbers: bool = False
         async def read(request: Request) -> Response:
             key, page = request.query_params.get("key", ""), request.query_params.get("page", "0")
             if len(key) > WORDS["scene"] or not PAGE.fullmatch(page):
-                return _answer(422, "key or page is not as it should be")
+                return _answer(422, "key or page is invalid")
             return await _asked(request, desk, f"{what} {page}", {"what": what, "key": key})
 
         return read
@@ -78,15 +78,16 @@ def make_app(folders: list[str], hosts: frozenset[str], *, numbers: bool = False
 
 @cache
 def inline_styles() -> list[str]:
-    """The ids of style elements that Plotly's script adds unless they are there; the page has others of these ids.
+    """Return the ids of style elements that Plotly's script adds unless they exist; the page adds dummies with them.
 
-    They are for maps of the world, which we do not draw, and the policy of the page would refuse them with a complaint.
+    The styles are for maps of the world, which are not drawn here, and the security policy would block them with an
+    error.
     """
     return sorted(set(re.findall(r'getElementById\("([0-9a-f]{64})"\)', PLOTLY.read_text(encoding="utf-8"))))
 
 
 async def _asked(request: Request, desk: Desk, page: str, message: dict[str, Any]) -> Response:
-    """The worker's answer; if the page is closed meanwhile, its work is stopped."""
+    """Return the answer of the worker; if the page is closed meanwhile, its work is stopped."""
     answer, left = asyncio.create_task(desk.ask(page, message)), asyncio.create_task(_left(request))
     try:
         await asyncio.wait((answer, left), return_when=asyncio.FIRST_COMPLETED)

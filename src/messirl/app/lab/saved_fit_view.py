@@ -1,4 +1,4 @@
-"""The third view: the folder of a `messirl fit`, to point at: states, features, trajectories."""
+"""The view of saved fits: map, features and trajectories of a folder that `messirl fit` wrote."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from messirl.data.trajectories import Trajectories
 from messirl.io.folder.labels import Labels, read_labels
 from messirl.loading import load
 
-TRACKS = 40  # trajectories that are shown
-LENGTH = 60  # states of one that is drawn, where nothing else ends it
+TRACKS = 40  # maximum number of shown trajectories
+LENGTH = 60  # states of a sampled trajectory that nothing else ends
 
 
 def fitted_picture(folder: Path, known: dict[str, Place]) -> dict[str, Any]:
-    """What the page shows of a saved fit. known : what may be opened; its problem is read if it is one of these."""
+    """Return the contents of the view of a saved fit. known : folders that may be opened, as that of its problem."""
     try:
         model = load(folder / "model.npz")
     except ValueError as error:
@@ -32,7 +32,7 @@ def fitted_picture(folder: Path, known: dict[str, Place]) -> dict[str, Any]:
     mdp = model.mdp_
     if not hasattr(model, "theta_") or not hasattr(model, "visitation_"):  # such as cloning, which learns no reward
         raise Refused(
-            f"a model of {type(model).__name__} has no weights or no visits to show: MESSI's and its kin have"
+            f"a model of {type(model).__name__} has no weights or no visits to show: open one of MESSI or MaxEntIRL"
         )
     refuse_large(mdp, 0)
     summary = _summary(folder / "fit.json")
@@ -72,13 +72,13 @@ def _summary(file: Path) -> dict[str, Any]:
 
 
 def _listed(summary: dict[str, Any], name: str) -> list[Any]:
-    """A list of fit.json; anything else there is passed over."""
+    """Return a list of fit.json, empty if the entry is anything else."""
     found = summary.get(name)
     return found if isinstance(found, list) else []
 
 
 def _problem(named: str, mdp: MDP, known: dict[str, Place]) -> Problem | None:
-    """The problem that was fitted, if its folder is one of those given; a path in a file is followed nowhere else."""
+    """Return the problem of a fit if its folder is one of the given ones; no other path in a file is followed."""
     from messirl.io.folder.reader import read_problem
 
     for key, place in known.items():
@@ -99,7 +99,7 @@ def _tracks(model: Any, problem: Problem | None) -> tuple[Trajectories, str]:
     known = getattr(model, "goals_", None)  # not every method has goals
     goals = {} if known is None else {"goal": int(known[0])}
     drawn = model.sample(TRACKS // 2, None if mdp.horizon or goals or mdp.must_end else LENGTH, random_state=0, **goals)
-    return drawn, "Trajectories drawn from the model; give the problem folder too to see its own"
+    return drawn, "Trajectories sampled from the model; open the problem folder too to see its own"
 
 
 def _scores(model: Any, tracks: Trajectories) -> list[float]:
@@ -113,7 +113,7 @@ def _scores(model: Any, tracks: Trajectories) -> list[float]:
 
 
 def _feature_values(mdp: MDP, layout: state_layout.Layout) -> list[Any]:
-    """What each feature is in each tile, (d, T): of state-action features, the mean over actions."""
+    """Return the value of each feature in each tile, (d, T); state-action features are averaged over actions."""
     table = mdp.feature_rows
     table = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)
     if mdp.state_action:
@@ -122,7 +122,7 @@ def _feature_values(mdp: MDP, layout: state_layout.Layout) -> list[Any]:
 
 
 def _estimates(summary: dict[str, Any], mdp: MDP) -> list[dict[str, Any]]:
-    """Standard errors of the weights by feature, where fit.json has them."""
+    """Return the standard errors of the weights by feature; None where fit.json has none."""
     by_name = {str(row.get("name")): row for row in _listed(summary, "estimates") if isinstance(row, dict)}
     out = []
     for name in mdp.feature_ids:

@@ -1,9 +1,9 @@
-"""What keeps the page to this machine and to itself, whatever is asked for.
+"""Security checks of all requests: access only from this machine and from the page itself.
 
-Host      only the names and the port that are served: a foreign name that leads here (DNS rebinding) is refused
-Origin    a page from elsewhere can neither read answers nor have anything done
-headers   of at most 16 kilobytes, and bodies of at most a megabyte, counted as they come
-answers   with a content security policy under which only our own scripts and styles run, and nothing is sent away
+Host      only served names and the port: a foreign name that resolves to this machine (DNS rebinding) is refused
+Origin    a page from another site can neither read answers nor start any work
+headers   at most 16 kilobytes, and bodies of at most one megabyte, counted while they arrive
+answers   a content security policy that allows only own scripts and styles, and no connections to other servers
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ HEADERS = {
 
 
 class Guard:
-    """Checks every request before the application sees it, and adds headers to every answer.
+    """Middleware that checks every request before the application sees it, and adds headers to every answer.
 
-    hosts : what the Host header may be, with the port
-    numbers : whether any address in numbers may stand there too, where other machines are served; no foreign name may
+    hosts : allowed values of the Host header, with the port
+    numbers : whether any numeric address is allowed too, to serve other machines; foreign names never are
     """
 
     def __init__(self, app: Any, hosts: frozenset[str], *, numbers: bool = False) -> None:
@@ -49,7 +49,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        if scope["type"] != "http":  # nothing here speaks anything else
+        if scope["type"] != "http":  # other protocols are not supported
             return
         given = _headers(scope)
         fault = self._fault(scope, given)
@@ -75,7 +75,7 @@ class Guard:
         return host in self.hosts or (self.numbers and _in_numbers(host))
 
     def _fault(self, scope: Scope, given: dict[bytes, list[bytes]]) -> tuple[int, str] | None:
-        """Why a request is refused, with its status; None if it is not."""
+        """Return status and reason of a refusal, or None."""
         if sum(len(name) + len(value) for name, value in scope["headers"]) > HEAD:
             return 431, f"the headers are larger than {HEAD:,} bytes"
         host = given.get(b"host", [])
@@ -89,11 +89,11 @@ class Guard:
             return 403, "the request comes from another page"
         if scope["method"] == "POST":
             if not origin:
-                return 403, "a request that does something must say which page it comes from (Origin)"
+                return 403, "a POST request must have an Origin header"
             if given.get(b"content-type", [b""])[0].split(b";")[0].strip() != b"application/json":
                 return 415, "the body must be JSON"
         elif scope["method"] not in ("GET", "HEAD"):
-            return 405, "only GET, HEAD and POST are answered"
+            return 405, "the method must be GET, HEAD or POST"
         length = given.get(b"content-length", [b"0"])[0]
         if not length.isdigit() or int(length) > BODY:
             return 413, f"the body is larger than {BODY:,} bytes"
@@ -101,7 +101,7 @@ class Guard:
 
 
 async def _whole_body(receive: Receive) -> list[Message] | None:
-    """Return the messages that hold the body of a request, or None where it is too large."""
+    """Return the messages with the body of a request, or None if it is too large."""
     messages: list[Message] = []
     size, more = 0, True
     while more:
@@ -115,13 +115,13 @@ async def _whole_body(receive: Receive) -> list[Message] | None:
 
 
 def served(port: int, *more: str) -> frozenset[str]:
-    """What the Host header may be for a server on this machine. more : further names of it."""
+    """Return the allowed Host headers of a server on this machine. more : further names of it."""
     names = ("127.0.0.1", "localhost", "[::1]", *(name.lower() for name in more))
     return frozenset(f"{name}:{port}" for name in names) | (frozenset(names) if port == 80 else frozenset())
 
 
 def _link(scope: Scope, given: dict[bytes, list[bytes]]) -> bool:
-    """Whether somebody followed a link of another page to ours, which that page can neither read nor frame."""
+    """Return whether a user followed a link from another page, which can neither read nor frame this one."""
     top = given.get(b"sec-fetch-mode") == [b"navigate"] and given.get(b"sec-fetch-dest") == [b"document"]
     return top and scope["method"] == "GET" and scope["path"] == "/"
 

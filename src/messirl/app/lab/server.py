@@ -1,4 +1,4 @@
-"""The server: one socket on this machine, until Ctrl-C."""
+"""Server of the page: one socket, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 LIMITS: dict[str, Any] = {
-    "limit_concurrency": 256,  # requests at once; more are told to try again
+    "limit_concurrency": 256,  # maximum concurrent requests; further ones get status 503
     "timeout_keep_alive": 10,
-    "h11_max_incomplete_event_size": 16_384,  # bytes of headers
+    "h11_max_incomplete_event_size": 16_384,  # maximum bytes of headers
     "backlog": 128,
 }
-PATIENCE = 20.0  # seconds in which a request must have come as a whole
+PATIENCE = 20.0  # seconds within which a request must be complete
 
 
 class Hurried(H11Protocol):
-    """Hangs up on who connects and says nothing, or only ever the next letter; an answer may take its time."""
+    """HTTP protocol that closes idle and very slow connections; the time of answers is not limited."""
 
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first request."""
+        """Start the timeout of the first request."""
         super().connection_made(transport)
         self._wait()
 
     def on_response_complete(self) -> None:
-        """Begin to wait for the next one."""
+        """Start the timeout of the next request."""
         super().on_response_complete()
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Cancel the timeout."""
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
@@ -55,32 +55,34 @@ class Hurried(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Leaves Ctrl-C to the command, which ends at once."""
+    """Server that leaves Ctrl-C to the command."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Change no signal's handler."""
+        """Leave the signal handlers unchanged."""
         yield
 
 
 def listening(address: str, port: int) -> socket.socket:
-    """A socket that listens there, or an error that says why it cannot."""
+    """Return a listening socket; raise ValueError if the address or the port cannot be used."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     place = socket.socket(family, socket.SOCK_STREAM)
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         place.bind((address, port))
-        place.listen(LIMITS["backlog"])  # who comes before the server is ready waits
+        place.listen(LIMITS["backlog"])  # early connections wait until the server is ready
     except (OSError, OverflowError) as error:
         place.close()
         if getattr(error, "errno", None) == errno.EADDRINUSE:
-            raise ValueError(f"port {port} is taken: give another with --port, or --port 0 for any") from None
+            raise ValueError(
+                f"port {port} is in use: give another with --port, or --port 0 for any free port"
+            ) from None
         raise ValueError(f"cannot listen at {address}, port {port}: {error}") from None
     return place
 
 
 def serve(app: Any, place: socket.socket, opened: Callable[[], object] | None = None) -> None:
-    """Serve until interrupted. opened : called once, in a thread, when the page can be asked for."""
+    """Serve until interrupted. opened : called once, in a thread, when the page is available."""
     config = uvicorn.Config(
         app,
         http=Hurried,

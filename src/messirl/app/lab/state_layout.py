@@ -1,4 +1,4 @@
-"""Where states are drawn: tiles of a grid, dots of a network, or lanes of a road."""
+"""Layout of states on the map: tiles of a grid, dots of a network, or lanes of a road."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import scipy.sparse as sp
 from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 
-MOST = 4000  # tiles of a map
-MOVES = 60_000  # moves that a page is told of, so that one can draw along them
-SLIGHT = 0.2  # of a tile; an action that moves less in expectation has no arrow
-FULL = 0.6  # share of the cells of a lattice that states must fill to be drawn as tiles
+MOST = 4000  # maximum number of tiles of a map
+MOVES = 60_000  # maximum number of transitions sent to the page for drawing along them
+SLIGHT = 0.2  # of a tile; an action with a smaller expected displacement has no arrow
+FULL = 0.6  # minimum share of occupied lattice cells for states to be drawn as tiles
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the states of a problem are drawn.
+    """Positions of the states of a problem on the map.
 
-    kind : "grid" (tiles), "graph" (dots joined by moves) or "lanes" (tiles that hold several states)
-    tile : (S,) the tile a state is drawn in; −1: in none
-    at : (T, 2) the middle of each tile, y upwards
-    labels : what each tile is called; columns : words below the columns of a map of lanes
-    road : of lanes, where each state is across the road, and which cars are beside it
+    kind : "grid" (tiles), "graph" (dots joined by transitions) or "lanes" (tiles with several states)
+    tile : (S,) the tile of each state; −1: none
+    at : (T, 2) the centre of each tile, y upwards
+    labels : name of each tile; columns : labels below the columns of a map of lanes
+    road : of lanes, the position of each state across the road, and the cars beside it
     """
 
     kind: str
@@ -37,30 +37,30 @@ class Layout:
 
     @property
     def n_tiles(self) -> int:
-        """How many tiles there are."""
+        """Number of tiles."""
         return len(self.at)
 
     def mean(self, values: Floats, weights: Floats | None = None) -> Floats:
-        """Per tile, the mean of its states' values."""
+        """Return the mean of the values of the states in each tile."""
         here = self.tile >= 0
         weights = np.ones(len(values)) if weights is None else weights + 1e-12 * max(weights.max(), 1e-300)
         total = np.bincount(self.tile[here], (values * weights)[here], minlength=self.n_tiles)
         return np.asarray(total / np.bincount(self.tile[here], weights[here], minlength=self.n_tiles))
 
     def sum(self, values: Floats) -> Floats:
-        """Per tile, the sum of its states' values."""
+        """Return the sum of the values of the states in each tile."""
         here = self.tile >= 0
         return np.asarray(np.bincount(self.tile[here], values[here], minlength=self.n_tiles), dtype=np.float64)
 
 
 def laid_out(mdp: MDP, xy: Floats | None, *, y_down: bool = False) -> Layout:
-    """A layout by coordinates, or by the network of moves where there are none."""
+    """Return a layout by coordinates, or by the network of transitions if there are none."""
     from messirl.app.workflow.graph_layout import network_places
 
     if xy is not None and not np.isfinite(xy).all(axis=1).any():
-        xy = None  # columns for coordinates, and none in them
+        xy = None  # all coordinates are missing
     at = network_places(mdp) if xy is None else np.asarray(xy, dtype=np.float64) * [1.0, -1.0 if y_down else 1.0]
-    if at is None:  # too many states for a network: a square, row by row
+    if at is None:  # too many states for a network layout: a square, row by row
         y, x = np.divmod(np.arange(mdp.n_states), int(np.ceil(np.sqrt(mdp.n_states))))
         at = np.column_stack([x, -y]).astype(np.float64)
     placed = np.isfinite(at).all(axis=1)
@@ -71,7 +71,7 @@ def laid_out(mdp: MDP, xy: Floats | None, *, y_down: bool = False) -> Layout:
 
 
 def _in_units(at: Floats) -> Floats:
-    """Coordinates in units of the least distance along an axis, so that a tile is 1 by 1."""
+    """Scale coordinates by the smallest distance along an axis, so that a tile is 1 by 1."""
     if len(at) < 2:
         return at - at
     if _lattice(at):
@@ -92,7 +92,7 @@ def _steps(at: Floats) -> Floats:
 
 
 def _lattice(at: Floats) -> bool:
-    """Whether places are the cells of a lattice, and fill most of it."""
+    """Return whether positions are the cells of a lattice and fill most of it."""
     if len(at) < 4:
         return False
     cells = (at - at.min(axis=0)) / _steps(at)
@@ -104,7 +104,7 @@ def _lattice(at: Floats) -> bool:
 
 
 def moves_of(mdp: MDP) -> dict[str, Any] | None:
-    """Where each state can go, (from, to, probability of the likeliest way); None of too many moves."""
+    """Return all transitions (from, to, highest probability); None if there are too many."""
     table = best_chance(mdp)
     if table.nnz > MOVES:
         return None
@@ -112,7 +112,7 @@ def moves_of(mdp: MDP) -> dict[str, Any] | None:
 
 
 def best_chance(mdp: MDP) -> sp.coo_array:
-    """max_a p(s'|s, a), (S, S)."""
+    """Return max_a p(s'|s, a), (S, S)."""
     moves = mdp.transitions.tocoo()
     order = np.lexsort((moves.data, moves.col, moves.row // mdp.n_actions))
     s, to, p = (moves.row // mdp.n_actions)[order], moves.col[order], moves.data[order]
@@ -121,21 +121,21 @@ def best_chance(mdp: MDP) -> sp.coo_array:
 
 
 def directions(mdp: MDP, layout: Layout) -> Floats:
-    """Where each action leads on the map in expectation, (S, A, 2); zero where it hardly leads anywhere."""
+    """Return the expected displacement of each action on the map, (S, A, 2); zero if it is small."""
     moves = mdp.transitions.tocoo()
     here, there = layout.tile[moves.row // mdp.n_actions], layout.tile[moves.col]
     known = (here >= 0) & (there >= 0)
     by = moves.data[known, None] * (layout.at[there[known]] - layout.at[here[known]])
     size = mdp.n_states * mdp.n_actions
     out = np.stack([np.bincount(moves.row[known], by[:, i], minlength=size) for i in (0, 1)], axis=1)
-    if layout.kind == "lanes":  # up and down is the traffic, which nobody chooses
+    if layout.kind == "lanes":  # the vertical axis is traffic, which no action controls
         out[:, 1] = 0.0
-    out[np.hypot(*out.T) < SLIGHT] = 0.0  # such as against a wall, where only slips move
+    out[np.hypot(*out.T) < SLIGHT] = 0.0  # for example against a wall, with slips only
     return np.asarray(out.reshape(mdp.n_states, mdp.n_actions, 2))
 
 
 def edges_of(mdp: MDP, layout: Layout) -> list[list[int]]:
-    """Pairs of tiles that a move joins, each once."""
+    """Return the pairs of tiles that a transition joins, each once."""
     table = best_chance(mdp)
     one, other = layout.tile[table.row], layout.tile[table.col]
     keep = (one >= 0) & (other >= 0) & (one != other)

@@ -1,9 +1,9 @@
-"""The process that reads data and fits: `python -m messirl.app.lab.worker`, one JSON object per line in and out.
+"""Worker process that reads data and fits: `python -m messirl.app.lab.worker`, one JSON object per line in and out.
 
     in   {"folders": [path, …]} once, then {"id": 7, "what": "fit", …} or {"cancel": 7}
-    out  {"id": 7, "status": 200, …}; "dropped" where it was cancelled; 422 and "error" where it was refused
+    out  {"id": 7, "status": 200, …}; "dropped" if it was cancelled; 422 and "error" if it was refused
 
-The process that asks may end it at any moment: nothing is kept here but what is quickly made anew.
+The server may kill this process at any moment: its caches are quickly rebuilt.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from messirl.app.lab.folders import FIT, PROBLEM, RESULTS, found_in, opened, sta
 from messirl.app.lab.live_fit import LABELS, SIMILARITIES, Cancelled, fit, parameters, refuse_minutes, with_drawn
 from messirl.app.lab.requests import Ask, Refused
 
-KEPT = 6  # scenes that are held at once
-REMEMBERED = 200  # θ that later fits begin at
+KEPT = 6  # maximum number of cached scenes
+REMEMBERED = 200  # maximum number of θ for warm starts
 Stamp = tuple[tuple[str, int, int], ...]
 
 
 class Worker:
-    """What is held between two requests: scenes, and where fits ended."""
+    """Caches between requests: scenes, results, and θ for warm starts."""
 
     def __init__(self, folders: list[str]) -> None:
         self._folders = [Path(folder) for folder in folders]
         self.places = found_in(self._folders, strict=False)
         self._scenes: OrderedDict[tuple[str, int], LabScene] = OrderedDict()
-        self._stamps: dict[str, Stamp] = {}  # of folders, as they were when they were read
-        self._results: tuple[Path, Stamp, dict[str, Any]] | None = None  # the last that was read
+        self._stamps: dict[str, Stamp] = {}  # of folders, when they were read
+        self._results: tuple[Path, Stamp, dict[str, Any]] | None = None  # the last one read
         self._warm: OrderedDict[tuple[str, int, str], Any] = OrderedDict()
 
     def scene(self, key: str, seed: int) -> LabScene:
-        """A scene, made at most once as long as it is held."""
+        """Return a scene, from the cache if possible."""
         if key in self.places:
             seed = 0
         if (key, seed) not in self._scenes:
@@ -65,13 +65,13 @@ class Worker:
         return of_problem(key, self.places[key].title, f"The problem folder {self.places[key].title}.", problem, made)
 
     def _forget_changed(self, key: str) -> None:
-        """Whoever opens a folder sees it as it is now; pages that are open go on with what they have."""
+        """Drop a cached folder that has changed; pages that show it keep their copy."""
         held = (key, 0) in self._scenes and key in self.places
         if held and stamp(opened(self.places, key, PROBLEM)) != self._stamps[key]:
             del self._scenes[key, 0]
 
     def answer(self, message: dict[str, Any], cancelled: Callable[[], bool]) -> dict[str, Any]:
-        """The answer to one request, as plain data."""
+        """Return the answer to one request, as plain data."""
         what = message["what"]
         if what == "catalogue":
             return self.catalogue()
@@ -92,11 +92,11 @@ class Worker:
             from messirl.app.lab.saved_fit_view import fitted_picture
 
             return fitted_picture(opened(self.places, message["key"], FIT), self.places)
-        told = message["ask"]
-        return self.fit(Ask(**told | {"drawn": tuple(map(tuple, told["drawn"]))}), cancelled)
+        fields = message["ask"]
+        return self.fit(Ask(**fields | {"drawn": tuple(map(tuple, fields["drawn"]))}), cancelled)
 
     def catalogue(self) -> dict[str, Any]:
-        """What can be picked, opened and chosen; folders that were written meanwhile are among it."""
+        """Return the available scenes, folders, methods and similarities, with new folders included."""
         self.places = found_in(self._folders, strict=False)
 
         def of(kind: str) -> dict[str, str]:
@@ -111,7 +111,7 @@ class Worker:
         }
 
     def fit(self, ask: Ask, cancelled: Callable[[], bool]) -> dict[str, Any]:
-        """One or two fitted methods, and everything that is drawn of them."""
+        """Fit one or two methods; return everything that the page draws."""
         from messirl.app.lab.json_views import fit_picture, sets_picture
         from messirl.app.lab.python_snippet import lines_of
 
@@ -137,9 +137,9 @@ class Worker:
 
 
 def main() -> None:
-    """Answer requests from standard input, one after the other, until it ends."""
+    """Answer requests from standard input, one after the other, until its end."""
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    sys.stdout = sys.stderr  # whatever a package prints must not look like an answer
+    sys.stdout = sys.stderr  # output of other packages must not look like an answer
     todo: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     dropped: set[int] = set()
 
@@ -150,7 +150,7 @@ def main() -> None:
                 dropped.add(message["cancel"])
             else:
                 todo.put(message)
-        os._exit(0)  # nobody asks any more
+        os._exit(0)  # the server has ended
 
     threading.Thread(target=listen, daemon=True).start()
     worker = Worker(todo.get()["folders"])
@@ -163,7 +163,7 @@ def main() -> None:
             line = _line(number, 200, {"dropped": True})
         except Refused as error:
             line = _line(number, 422, {"error": str(error)})
-        except Exception as error:  # the page says it, and goes on
+        except Exception as error:  # the page shows the error and goes on
             line = _line(number, 500, {"error": f"internal error, {type(error).__name__}: {error}"})
         dropped.discard(number)
         out.write(line)

@@ -1,1 +1,1 @@
-"""Figures and pages made from results. This package reads tables and draws; it neither fits nor computes statistics."""
+"""HTML reports and figures, drawn from records and tables. This package fits no model and computes no statistics."""

@@ -1,4 +1,4 @@
-"""The picture of `messirl import`: tracks on the places they were put into, and how often each place is visited."""
+"""Figure of `messirl import`: recorded tracks, the cells they were mapped to, and the visits of each cell."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_TRACKS, MOST_POINTS = 400, 200_000  # that are drawn
+MOST_TRACKS, MOST_POINTS = 400, 200_000  # drawn at most
 MOST_BARS = 25
-MOST_MOVES = 5000  # lines between places that are dots
-LOG_FROM = 30  # ratio of visits from which colours are logarithmic
+MOST_MOVES = 5000  # transitions drawn at most, as lines between dots
+LOG_FROM = 30  # ratio of visits above which the colour scale is logarithmic
 TRACK = "#0072B2"
 
 
 def draw_tracks(record: ImportRecord) -> bytes:
-    """A PNG: two maps, or bars where it is not known where the places are."""
+    """Return a PNG with two maps, or with bars if the places have no coordinates."""
     image = render("import", lambda: _figure(record))
     assert image is not None, "there are states"
     return image.png
@@ -49,7 +49,7 @@ def _figure(record: ImportRecord) -> Figure:
     if shapes is None and problem.mdp.transitions.nnz <= MOST_MOVES:
         plot.moves(problem.mdp, at, right)
     colours = _places(right, shapes, at, np.where(visits > 0, visits, np.nan))
-    # Plain "0.01" instead of mathtext, which stays legible if mathtext is switched off.
+    # Plain "0.01", which stays legible if mathtext is switched off.
     figure.colorbar(colours, ax=[left, right], label="visits", format="%g", pad=0.02, aspect=25, shrink=0.85)
     never = int((visits == 0).sum())
     right.set_title("visits" + (f" (grey: none, {never:,} places)" if never else ""))
@@ -59,7 +59,7 @@ def _figure(record: ImportRecord) -> Figure:
         ax.set_xlabel("x →")
     left.set_ylabel(f"y {'↓' if problem.y_down else '↑'}", rotation=0, ha="right")
     if problem.y_down:
-        left.invert_yaxis()  # and the other with it
+        left.invert_yaxis()  # the right axis is shared
     figure.legend(loc="outside lower left", ncols=2, handlelength=1.0)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
@@ -72,7 +72,7 @@ def _figure(record: ImportRecord) -> Figure:
 
 
 def _shapes(record: ImportRecord, at: Floats) -> Floats | None:
-    """The corners of every square or hexagon, (S, k, 2); None for other places."""
+    """Return the corners of every square or hexagon, (S, k, 2); None for other places."""
     mapping = record.mapping or {}
     if mapping.get("kind") == "grid":
         half = np.diff(mapping["edges"][0][:2])[0] / 2
@@ -86,7 +86,7 @@ def _shapes(record: ImportRecord, at: Floats) -> Floats | None:
 
 
 def _places(ax: Axes, shapes: Floats | None, at: Floats, values: Floats | None) -> Any:
-    """Squares, hexagons or dots: outlined, or coloured by values and grey where there is none."""
+    """Draw squares, hexagons or dots: outlined, or coloured by values with grey for missing ones."""
     from matplotlib.colors import LogNorm
 
     if values is None:
@@ -116,12 +116,12 @@ def _drawn(ax: Axes, shapes: Floats | None, at: Floats, which: Flags, **look: An
 
 
 def _size(at: Floats) -> float:
-    """The area of a dot, in square points."""
+    """Return the area of a dot, in square points."""
     return float(np.clip(6000.0 / len(at), 2.0, 60.0))
 
 
 def _tracks(ax: Axes, tracks: list[Floats]) -> str:
-    """Lines through the recorded positions, which begin at a dot and end at a square; says how many are drawn."""
+    """Draw tracks from a dot at their start to a square at their end; return how many were drawn, in words."""
     from matplotlib.collections import LineCollection
 
     every = max(1, -(-len(tracks) // MOST_TRACKS))
@@ -135,7 +135,7 @@ def _tracks(ax: Axes, tracks: list[Floats]) -> str:
         look: dict[str, Any] = {"color": "black"} if k == 0 else {"facecolors": "white", "edgecolors": "black"}
         ax.scatter(x, y, s=6.0, marker=marker, linewidths=0.4, zorder=5, label=label, **look)
     ax.autoscale_view()
-    return f"{len(some):,} of {len(tracks):,} recorded trips" if every > 1 else f"{len(tracks):,} recorded trips"
+    return f"{len(some):,} of {len(tracks):,} recorded tracks" if every > 1 else f"{len(tracks):,} recorded tracks"
 
 
 def _bars(names: tuple[str, ...], visits: Floats) -> Figure:

@@ -1,4 +1,4 @@
-"""The picture of `messirl show`: how often each state is visited, on a map."""
+"""Map of state visits, written by `messirl show`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 
 def draw_visits(problem: Problem, target: Path) -> None:
-    """Write a .png or .svg; states that nobody visits are grey, those without coordinates are left out."""
+    """Write a .png or .svg map of visits. Unvisited states are grey; states without coordinates are left out."""
     if target.suffix not in (".png", ".svg"):
-        raise ValueError(f"--picture {target}: end its name in .png or .svg")
+        raise ValueError(f"--picture {target}: unknown image format. End the file name in .png or .svg.")
     if problem.xy is None:
-        raise ValueError("--picture needs to know where the states are: add columns x and y to the table of states")
+        raise ValueError(
+            "--picture needs coordinates, and the states have none. Add columns x and y to the table of states."
+        )
     image = render("visits", lambda: _figure(problem))
     assert image is not None, "there are states"
     target.parent.mkdir(parents=True, exist_ok=True)

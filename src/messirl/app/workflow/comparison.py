@@ -1,4 +1,4 @@
-"""Methods against each other: on a problem with a known truth, on your own data, or over the whole benchmark."""
+"""Comparison of methods: on a problem with a known truth, on a user's data, or over the whole benchmark."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from messirl.paper.experiments.rankings import Cell, cells_of, mean_ranks
 from messirl.paper.experiments.toy_text import TOYS
 from messirl.selection import splits
 
-FIRST = 9000  # the seed of the first run of the benchmark: no choice has seen it
+FIRST = 9000  # the seed of the first run of the benchmark, which no choice of defaults used
 EXPERTS = (1, 5, 20)
-ROWS = "rows"  # the folder in which finished work is kept
+ROWS = "rows"  # the folder for finished work
 
 
 @dataclass(frozen=True)
 class FolderCase:
-    """One split of a user's own experts into those to learn from and those to be judged by.
+    """One split of a user's own experts into training and held-out trajectories.
 
     Attributes
     ----------
     problem, unlabelled, experts, run, seed : str, str, int, int, int
-        What the table calls it.
+        Their columns in the table of results.
     mdp, expert, others, held_out : MDP, Trajectories, Trajectories or None, Trajectories
         The task itself.
     """
@@ -58,12 +58,12 @@ class FolderCase:
 
     @property
     def key(self) -> str:
-        """The name under which a store keeps its rows."""
+        """The key of its rows in a store."""
         return f"split-{self.run:03d}"
 
     @property
     def data(self) -> str:
-        """A hash over all that is learnt from and judged by: the problem, and every set of trajectories."""
+        """A hash over the problem and every set of trajectories."""
         found, mdp = hashlib.sha256(), self.mdp
         parts: list[Any] = [mdp.discount, mdp.horizon, mdp.start, mdp.terminal]
         for table in (mdp.transitions, sp.csr_array(mdp.feature_rows)):
@@ -75,28 +75,28 @@ class FolderCase:
         return found.hexdigest()
 
     def task(self) -> Task:
-        """What methods are given, and judged by."""
+        """Return the task: what methods are given, and what they are scored on."""
         return Task(self.mdp, self.expert, self.others, self.held_out, None, self.seed)
 
 
 @dataclass(frozen=True)
 class CompareSettings:
-    """What to compare, and how: the options of `messirl compare`.
+    """The options of `messirl compare`.
 
     Parameters
     ----------
     methods : tuple of str or Method
-        Names in the table of methods, or entries of one's own.
+        Names in the table of methods, or user-defined entries.
     runs : int
-        On a problem with a known truth, how many draws of it.
+        On a problem with a known truth, the number of draws.
     n_expert, n_unlabelled : int
-        On such a problem, how many trajectories of each.
+        On such a problem, the numbers of trajectories.
     quality : {"all good", "half good", "none good"}
-        On such a problem, what the unlabelled trajectories are.
+        On such a problem, the quality of the unlabelled trajectories.
     seed : int
-        Of the first run.
+        The seed of the first run.
     jobs : int
-        Processes.
+        The number of processes.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class CompareSettings:
 def compare_world(
     name: str, settings: CompareSettings, out: Path, watcher: Watcher = SILENT, executor: Any = None
 ) -> ContestRecord:
-    """Methods on draws of one problem whose truth is known, those of the paper in their full size."""
+    """Compare methods on draws of one problem with a known truth; those of the paper have their full size."""
     if name in TOYS and (why := without_gymnasium()):
         raise ValueError(why)
     s = settings
@@ -142,7 +142,7 @@ def compare_folder(
     folder: str = PROBLEM,
     executor: Any = None,
 ) -> ContestRecord:
-    """Methods on a problem of the user's, judged by test trajectories or by experts that are held out in turn."""
+    """Compare methods on a user's problem, by test trajectories or by experts that are held out in turn."""
     parts = divide(problem, split, watcher, folder)
     kept = [(parts.expert, parts.test)] if parts.test is not None else _splits(problem.mdp, parts.expert, settings)
     how = "the test trajectories" if parts.test is not None else f"experts held out in {counted(len(kept), 'split')}"
@@ -164,7 +164,7 @@ def _trajectories(n: int) -> str:
 
 
 def _splits(mdp: MDP, expert: Trajectories, settings: CompareSettings) -> list[tuple[Trajectories, Trajectories]]:
-    """Experts to learn from and to be judged by; the same ones every time."""
+    """Return the splits of the experts, the same ones every time."""
     return splits(mdp, expert, CV, random_state=settings.seed)
 
 
@@ -176,7 +176,7 @@ def benchmark(
     experts: Sequence[int] = EXPERTS,
     problems: Sequence[str] = WORLDS,
 ) -> ContestRecord:
-    """Methods over all problems, all kinds of unlabelled trajectories and several numbers of experts."""
+    """Compare methods over all problems, kinds of unlabelled trajectories and several numbers of experts."""
     why = without_gymnasium()
     notes = [why] if why else []
     some = [name for name in problems if not (why and name in TOYS)]
@@ -217,14 +217,14 @@ def _record(
 def record_of(
     title: str, table: pa.Table, names: list[str], lead: str, notes: list[str], seconds: float, origin: dict[str, Any]
 ) -> ContestRecord:
-    """What a table of results says."""
+    """Return the record of a table of results."""
     cells = cells_of(table, names)
     ranks = {name: mean_ranks(table, names, where) for name, where in _parts(cells).items()}
     return ContestRecord(title, names, cells, ranks, lead, notes, seconds, origin)
 
 
 def _parts(cells: Sequence[Cell]) -> dict[str, Callable[[Any], bool]]:
-    """All cells, and of several those with the same unlabelled trajectories, the same number of experts, or both."""
+    """Return filters by name: all cells, and those of the same unlabelled trajectories, number of experts, or both."""
     out: dict[str, Callable[[Any], bool]] = {OVERALL: partial(_has, {})}
     if len(cells) == 1:
         return out
@@ -240,10 +240,10 @@ def _has(wanted: dict[str, Any], row: dict[str, Any]) -> bool:
 
 
 def problem_named(text: str) -> str | None:
-    """The problem with a known truth that a word names, in any case; None if it is none of them."""
+    """Return the problem with a known truth of this name, ignoring case; None if there is none."""
     return {name.lower(): name for name in WORLDS}.get(text.lower())
 
 
 def no_such_problem(text: str) -> str:
-    """What to say of a word that is neither a folder nor a problem."""
-    return f"{text} is no folder, and no problem of ours: these are {', '.join(WORLDS)}{did_you_mean(text, WORLDS)}"
+    """Return the error message for a name that is neither a folder nor a problem."""
+    return f"{text} is neither a folder nor a problem: choose from {', '.join(WORLDS)}{did_you_mean(text, WORLDS)}"

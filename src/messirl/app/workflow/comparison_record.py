@@ -1,4 +1,4 @@
-"""What a contest of methods found: all that its page, the terminal and its JSON file show."""
+"""The record of a comparison of methods: everything that its page, the terminal and its JSON file show."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ OVERALL = "overall"
 
 @dataclass(frozen=True)
 class ContestRecord:
-    """Methods against each other; `summary()` is what compare.json and benchmark.json hold.
+    """The result of a comparison of methods; `summary()` is the content of compare.json and benchmark.json.
 
     Attributes
     ----------
     title : str
-        What was compared on.
+        The problem, folder or benchmark.
     methods : list of str
-        Their names, in the order in which they were asked for.
+        Their names, in the order of the request.
     cells : list of Cell
-        The standings of all methods, cell by cell.
+        The ranking of all methods, cell by cell.
     ranks : dict from str to dict from str to Gain
-        Mean ranks of all methods, overall and by parts of the cells.
+        Mean ranks of all methods, overall and by subsets of the cells.
     lead : str
-        What was done, in a sentence or two.
+        A description of the comparison, in a sentence or two.
     notes : list of str
-        What is to be known beside it, such as what was left out.
+        Further notes, such as problems that were left out.
     seconds : float
-        How long it took, by the clock; little where most of it was there already.
+        Elapsed time; short if most results existed already.
     origin : dict
         Seed, commit and configuration.
     command : str
-        The command line that makes it again.
+        The command line that reproduces it.
     """
 
     title: str
@@ -60,27 +60,27 @@ class ContestRecord:
         return [*told, *_failures(self.cells)]
 
     def summary(self) -> dict[str, Any]:
-        """What its JSON file holds."""
+        """Return the content of its JSON file."""
         return {**asdict(self), "in_words": self.in_words, "version": __version__}
 
 
 def part_of(experts: int, unlabelled: str) -> str:
-    """What the ranks of the cells with so many experts and such unlabelled trajectories are called."""
+    """Return the name of the cells with so many experts and unlabelled trajectories of this quality."""
     return f"{experts}, {unlabelled}"
 
 
 def label(method: str) -> str:
-    """What pages and sentences call a method."""
+    """Return the name of a method on pages and in sentences."""
     return METHODS[method].label if method in METHODS else method
 
 
 def main_measure(cell: Cell, one: Standing) -> tuple[Gain, Gain]:
-    """What a method is ranked by, and its difference to the method that all are compared with."""
+    """Return the measure that ranks a method, and its difference from the baseline method."""
     return (one.performance, one.over) if cell.truth else (one.score, one.score_over)
 
 
 def shown(gain: Gain, *, signed: bool = False) -> str:
-    """A number with its interval, where there is one."""
+    """Return a number with its interval, if there is one."""
     text = nats(gain.mean, 3, signed=signed)
     return text if gain.low != gain.low else f"{text} [{nats(gain.low, 3)}, {nats(gain.high, 3)}]"
 
@@ -88,7 +88,7 @@ def shown(gain: Gain, *, signed: bool = False) -> str:
 def _of_one(cell: Cell) -> list[str]:
     done = [one for one in cell.standings if one.runs]
     if not done:
-        return ["No method could learn from this."]
+        return ["No method could be fitted to these trajectories."]
     best = max(done, key=lambda one: main_measure(cell, one)[0].mean)
     value, over = main_measure(cell, best)
     unit, verb = ("", "performs") if cell.truth else (NATS, "predicts held-out experts")
@@ -96,7 +96,7 @@ def _of_one(cell: Cell) -> list[str]:
     first = f"Of {counted(len(done), 'method')}, {label(best.method)} {verb} best on average: "
     first += f"{_around(value, unit)}{scale}."
     if best.method == cell.base:
-        second = f"No other is better on average than {label(cell.base)}, with which all are compared."
+        second = f"No other method is better on average than {label(cell.base)}, the baseline."
     else:
         second = f"It is {difference(over, label(cell.base), unit)}."
     out = [first, second]
@@ -115,31 +115,31 @@ def _of_many(record: ContestRecord) -> list[str]:
         return [f"{label(order[0])} is compared with no other method."]
     best, second = (_within(every[method], len(order)) for method in order[:2])
     first = (
-        f"Over {counted(len(record.cells), 'setting')} (a problem, so many experts, such unlabelled trajectories) "
+        f"Over {counted(len(record.cells), 'setting')} (problem, number of experts, kind of unlabelled trajectories) "
         f"{label(order[0])} has the best mean rank of {len(order)} methods, {_around(best)}, then {label(order[1])}, "
         f"{_around(second)}"
     )
-    out = [f"{first}." if best.high < second.low else f"{first}: which of the two is better is not clear."]
+    out = [f"{first}." if best.high < second.low else f"{first}: there is no clear difference between the two."]
     for part, ranks in record.ranks.items():
         if part != OVERALL and "," not in part:
             two = sorted(ranks, key=lambda method: ranks[method].mean)[:2]
             out.append(f"with {part} {listed([f'{label(m)} ({nats(ranks[m].mean, 1)})' for m in two])}")
-    return [out[0], f"The best two by part, by their mean ranks: {'; '.join(out[1:])}."] if len(out) > 1 else out
+    return [out[0], f"The two best mean ranks by subset: {'; '.join(out[1:])}."] if len(out) > 1 else out
 
 
 def _within(rank: Gain, methods: int) -> Gain:
-    """A mean rank whose interval ends where ranks do."""
+    """Return a mean rank with its interval clipped to the range of ranks."""
     return Gain(rank.mean, max(rank.low, 1.0), min(rank.high, float(methods)))
 
 
 def _around(value: Gain, unit: str = "") -> str:
-    """`1.56 (95 %: 1.00 to 2.36)`; without an interval where there is none."""
+    """Return `1.56 [1.00, 2.36]`, or the mean only if there is no interval."""
     text = f"{nats(value.mean, 3)}{unit}"
-    return text if value.low != value.low else f"{text} (95 %: {nats(value.low, 3)} to {nats(value.high, 3)})"
+    return text if value.low != value.low else f"{text} [{nats(value.low, 3)}, {nats(value.high, 3)}]"
 
 
 def _failures(cells: Sequence[Cell]) -> list[str]:
-    """One sentence for each method that has runs without numbers, with the reason that it gave first."""
+    """Return one sentence for each method with failed runs, with the first reason."""
     found: dict[str, list[tuple[Cell, Standing]]] = {}
     for cell in cells:
         for one in cell.standings:
@@ -148,6 +148,6 @@ def _failures(cells: Sequence[Cell]) -> list[str]:
     out = []
     for method, every in found.items():
         lost, whole = sum(cell.runs - one.runs for cell, one in every), sum(cell.runs for cell in cells)
-        often = "could not take part" if lost == whole else f"has no numbers in {lost} of {counted(whole, 'run')}"
+        often = "could not take part" if lost == whole else f"failed in {lost} of {counted(whole, 'run')}"
         out.append(f"{label(method)} {often}: {every[0][1].failure.rstrip('.')}.")
     return out

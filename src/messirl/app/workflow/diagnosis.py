@@ -1,4 +1,4 @@
-"""Whether the unlabelled trajectories help MESSI, and which of them: from a problem and settings to a record."""
+"""Diagnosis of the unlabelled trajectories: from a problem and settings to a record."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from messirl.selection.diagnostics import Diagnosis
 
 @dataclass(frozen=True)
 class DiagnoseSettings(ModelSettings):
-    """How to learn, and how to judge the unlabelled trajectories.
+    """The settings of a diagnosis: the model, and the assessment of the unlabelled trajectories.
 
     Parameters
     ----------
     influential : int
-        How many unlabelled trajectories, those with the largest shares of the penalty, are left out one by one.
+        The number of unlabelled trajectories, those with the largest penalty shares, to leave out one by one.
     cv : int
-        Folds of the experts.
+        The number of folds of the experts.
     groups : str, optional
         Hold out whole groups of experts, named by this column of the problem's `meta`.
     by : str, optional
@@ -58,7 +58,7 @@ class DiagnoseSettings(ModelSettings):
     >>> found.verdict, int(found.likeness.alike.sum())
     ('hurt', 0)
 
-    None of them behaves like an expert, and the experts alone are recommended.
+    None of them behaves like an expert, so a fit to the experts only is recommended.
 
     >>> print(found.choice.candidate)
     L2, standardised λ0=0.01
@@ -80,36 +80,36 @@ def diagnose(
     streamed: StreamedTrajectories | None = None,
     executor: Any = None,
 ) -> DiagnosisRecord:
-    """Divide the problem, fit MESSI, and find out what the unlabelled trajectories do.
+    """Divide the problem, fit MESSI, and diagnose the effect of the unlabelled trajectories.
 
-    folder : what errors and the record call the problem
+    folder : name of the problem in errors and in the record
     streamed : unlabelled trajectories that stay in files, instead of those that `split` names
     executor : runs splits and refits (see execution.run); None: this process
     """
     parts = with_streamed(divide(problem, split, watcher, folder), split, streamed)
     if parts.unlabelled is None:
-        how = "say which they are with --unlabelled or --unlabelled-from"
+        how = "name them with --unlabelled or --unlabelled-from"
         raise ValueError(f"there are no unlabelled trajectories to diagnose: {how}")
     mdp = with_features(parts.problem.mdp, settings.features)
     model = make_model(settings, unlabelled=True, xy=parts.problem.xy)
     if not isinstance(model, MESSI):
-        raise ValueError(f"--method {settings.method} has no penalty to diagnose: leave --method out")
+        raise ValueError(f"--method {settings.method} has no penalty to diagnose: omit --method")
     groups = parts.groups(settings.groups)
     if settings.by is not None and streamed is not None:
-        raise ValueError("--by goes by trajectory_meta, which trajectories in files have not: leave it out")
+        raise ValueError("--by needs trajectory_meta, which trajectories in files do not have: omit it")
     by = groups_by(parts, settings.by, settings.groups, watcher)
-    try:  # what cannot be held out is said before the fit
+    try:  # fail before the fit if nothing can be held out
         splits(mdp, parts.expert, settings.cv, groups, settings.seed)
     except NothingHeldOut as why:
         raise ValueError(
-            "one expert trajectory, which cannot be divided: nothing can be held out to judge the others by; give "
-            "at least two with --expert"
+            "one expert trajectory, which cannot be divided: nothing can be held out to judge the unlabelled ones; "
+            "give at least two with --expert"
         ) from why
     watcher.begin()
     notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
-    watcher.say("what do held-out experts gain from them?")
+    watcher.say("measuring what held-out experts gain from them")
     with watcher.progress("leaving out", "trajectories") as count, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what they say about the data was said above
+        warnings.simplefilter("ignore")  # the fit has given all warnings about the data
         found = diagnostics.diagnose(
             model,
             mdp,
@@ -141,11 +141,11 @@ def diagnose(
 def _by_group(
     by: By, settings: DiagnoseSettings, model: MESSI, parts: Parts, found: Diagnosis, watcher: Watcher, executor: Any
 ) -> list[Breakdown]:
-    """Return what using each group of unlabelled trajectories alone gains, and its agreement with the expert policy."""
+    """Return the gain from each group of unlabelled trajectories, and its agreement with the expert policy."""
     like = likeness_by(by, parts, found.likeness)
     if len(parts.expert) < 2:
         return [like]
-    watcher.say(f"what do they gain from each group of {by.column} alone?")
+    watcher.say(f"measuring what they gain from each group of {by.column} alone")
     asked: dict[str, Any] = {"column": by.column, "order": by.order, "expert_labels": by.of(parts, "expert")}
     asked |= {"cv": settings.cv, "groups": parts.groups(settings.groups), "random_state": settings.seed}
     asked |= {"theta_max": model._bound, "theta_prior": WEAK_PRIOR if model.theta_prior is None else model.theta_prior}
@@ -166,7 +166,7 @@ def _by_group(
 
 
 def _names(problem: Problem, parts: Parts) -> Sequence[str]:
-    """What the unlabelled trajectories are called."""
+    """Return the names of the unlabelled trajectories."""
     if isinstance(parts.unlabelled, StreamedTrajectories):
         return parts.unlabelled.names()
     return [str(name) for name in problem.facts["trajectory_id"][parts.rows["unlabelled"]]]

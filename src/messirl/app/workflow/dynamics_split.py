@@ -1,4 +1,4 @@
-"""Dividing a problem with unknown dynamics, which are counted from the trajectories that are not held out."""
+"""Division of a problem with unknown dynamics, which are estimated from the trajectories that are not held out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Estimate = Callable[[Trajectories], EstimatedMDP]
 
 
 def divide_and_estimate(problem: Problem, split: Split, estimate: Estimate, watcher: Watcher, called: str) -> Parts:
-    """The parts, with an MDP whose dynamics are counted from all trajectories outside of the test part.
+    """Return the parts, with an MDP whose dynamics are estimated from all trajectories outside the test part.
 
     Test trajectories that this MDP does not allow, or that make no step, are left out.
     """
@@ -43,7 +43,7 @@ def divide_and_estimate(problem: Problem, split: Split, estimate: Estimate, watc
 
 
 def _evidence(estimated: EstimatedMDP) -> dict[str, Any]:
-    """What the data says about the dynamics, as plain data: how many pairs and states of each kind."""
+    """Return the evidence for the dynamics as plain data: the numbers of pairs and states of each kind."""
     report = estimated.report
     return {
         "kind": "estimated",
@@ -61,7 +61,7 @@ def _evidence(estimated: EstimatedMDP) -> dict[str, Any]:
 
 
 def _possible(mdp: MDP, test: Trajectories, watcher: Watcher) -> list[int]:
-    """Which of the held-out trajectories the estimate allows, and make a step."""
+    """Return the indices of the held-out trajectories that make a step and that the estimate allows."""
 
     def allowed(i: int) -> bool:
         try:
@@ -73,7 +73,7 @@ def _possible(mdp: MDP, test: Trajectories, watcher: Watcher) -> list[int]:
     kept = [i for i in range(len(test)) if test.lengths[i] > 1 and allowed(i)]
     if len(kept) < len(test):
         watcher.note(
-            f"{len(test) - len(kept)} of the {len(test)} trajectories of --test make no step, or one that was never "
-            "seen outside of them, and are not scored; edges with --prior above 0 make such steps possible"
+            f"{len(test) - len(kept)} of the {len(test)} trajectories of --test are not scored: they make no step, or "
+            "one that was never observed outside --test; edges with --prior above 0 allow such steps"
         )
     return kept

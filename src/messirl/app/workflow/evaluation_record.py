@@ -1,4 +1,4 @@
-"""What an evaluation found: all that its page, the terminal and evaluate.json show."""
+"""The record of an evaluation: everything that its page, the terminal and evaluate.json show."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EvaluationRecord:
-    """How well a saved model predicts trajectories; `summary()` is what evaluate.json holds.
+    """The predictions of a saved model on trajectories; `summary()` is the content of evaluate.json.
 
     Attributes
     ----------
     model, folder : str
-        What the model and the problem are called.
+        Their names.
     test : str or None
-        The filter that chose the trajectories; None if all were taken.
+        The filter that selected the trajectories; None if all were used.
     trajectories, steps : int
-        How many trajectories and steps were scored.
+        The numbers of trajectories and steps scored.
     score : float
         The log-probability per step under the model.
     uniform : float
-        The same under the policy that takes every allowed action with the same probability.
+        The log-probability per step under the uniform policy over allowed actions.
     next_state_accuracy : float
-        How often the next state was the one that the model considers most likely.
+        The share of steps into the state that the model considers most likely.
     differences : list of str
-        In what the problem differs from the one that the model was fitted to.
+        The differences from the problem that the model was fitted to.
     gain : Gain
-        What the model gains over that policy, paired by trajectory.
+        The gain over the uniform policy, paired by trajectory.
     each : array (n,)
-        The same of every single trajectory that makes a step.
+        The gain per step on every single trajectory that makes a step.
     command : str
         The command line that produces the record again.
     """
@@ -62,7 +62,7 @@ class EvaluationRecord:
         return narrative.evaluation_sentences(self)
 
     def summary(self) -> dict[str, Any]:
-        """What evaluate.json holds, and `messirl evaluate --json` prints."""
+        """Return the content of evaluate.json, which `messirl evaluate --json` prints."""
         first = {name: value for name, value in asdict(self).items() if name != "each"}
         last = {name: first.pop(name) for name in ("uniform", "gain", "next_state_accuracy", "differences", "command")}
         words = {"in_words": self.in_words, "version": __version__}

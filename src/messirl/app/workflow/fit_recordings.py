@@ -1,4 +1,4 @@
-"""A fit to recordings with vectors as states, by fitted value iteration: from recordings and settings to a record."""
+"""Fit to recordings with vectors as states, by fitted value iteration: from recordings and settings to a record."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from messirl.estimators.registry import BOTH, EXPERT
 from messirl.inference.paired_gain import Gain, paired_gain
 
 ALONE = "fitted MaxEnt-IRL"
-SAME = "MaxEnt, dynamics of all"  # its reward from the experts, where moves lead from all
+SAME = "MaxEnt, dynamics of all"  # reward from the experts, dynamics from all recordings
 DRAWN = 200  # tracks of experts that a page may draw
 
 
 @dataclass(frozen=True)
 class RecordingSettings(ModelSettings):
-    """How to learn from recordings.
+    """The settings of a fit to recordings.
 
     Parameters
     ----------
     discount : float
-        γ, below 1; it must be given.
+        γ, below 1; required.
     grid : int, optional
-        Features from so many centres per coordinate. None: a constant, each coordinate and its square.
+        The number of centres of features per coordinate. None: a constant, each coordinate and its square.
     baselines : bool
-        Whether the experts alone, and their reward without a penalty, are fitted too, where recordings are held out.
+        Whether to fit the experts only, and their reward without a penalty, too, if recordings are held out.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class RecordingSettings(ModelSettings):
 
 @dataclass(frozen=True, eq=False)
 class RecordingsRecord(Record):
-    """What a fit to recordings found; `summary()` is what fit.json holds.
+    """The record of a fit to recordings; `summary()` is the content of fit.json.
 
     Attributes
     ----------
@@ -76,26 +76,26 @@ class RecordingsRecord(Record):
     theta : dict from str to float
         The weights by the names of their features.
     scores : list of Score
-        The method first, then the uniform policy, then what was fitted beside the method.
+        The method first, then the uniform policy, then the baselines.
     dynamics : dict
-        What was fitted to the transitions, and how many there were.
+        The fitted dynamics, and the number of transitions.
     policy : dict from str to array
-        Columns of a table with a row for every recorded state but the last of an episode: o_* (the state, by the
-        names that the source has for it), reward, value, and p_* (the probability of each action).
+        Columns of a table with a row for every recorded state but the last of an episode: o_* (the state, by its names
+        in the source), reward, value, and p_* (the probability of each action).
     coordinates : list of str
-        What pages call the numbers of a state: the source's columns without `o_`.
+        The names of coordinates on pages: the source's columns without `o_`.
     features, aims : list of str
-        What pages call each feature, and what a large value of it means, in words.
+        The names of features on pages, and the meaning of a large value, in words.
     spreads : array (d,)
-        How much each feature varies over the states of the experts; where their episodes end, its mean size.
+        The spread of each feature over the states of the experts; if their episodes end, its root mean square.
     gain : Gain or None
-        What the method gains over chance on the held-out recordings, paired by recording.
+        The gain over chance on the held-out recordings, paired by recording.
     each : array (n,)
-        The same of every single held-out recording that makes a step.
+        The gain per step on every single held-out recording that makes a step.
     without : dict from str to Gain
-        What it gains over the fit to the experts alone, where it uses others.
+        The gain over the fit to the experts only, if unlabelled recordings are used.
     beyond : Gain or None
-        What it gains over a reward from the experts alone under the same dynamics, which all recordings taught.
+        The gain over a reward from the experts only with the same dynamics, estimated from all recordings.
     tracks : list of array (T + 1, k)
         The states of the experts' recordings, the first few.
     explained : dict from str to float
@@ -124,7 +124,7 @@ class RecordingsRecord(Record):
         return narrative.recording_sentences(self)
 
     def summary(self) -> dict[str, Any]:
-        """What fit.json holds."""
+        """Return the content of fit.json."""
         model = self.model
         return {
             "source": self.folder,
@@ -157,13 +157,13 @@ def fit_recordings(
 ) -> RecordingsRecord:
     """Divide the recordings, and fit FittedMESSI to them.
 
-    facts : what filters see, one row per recording
-    folder : what the record calls the recordings
+    facts : columns for filters, one row per recording
+    folder : name of the recordings in the record
     """
     method = _method(settings, split.unlabelled is not None)
     if settings.similarity in ("edit", "dtw", "visited"):
         raise ValueError(
-            f"--similarity {settings.similarity} compares states, and recordings have positions: choose rbf, "
+            f"--similarity {settings.similarity} compares discrete states, but recordings have positions: use rbf, "
             "exponential or complete"
         )
     parts: dict[str, Any] = {
@@ -202,7 +202,7 @@ def fit_recordings(
     left = np.unique(np.concatenate([one.observations[:-1] for one in learnt]), axis=0)
     met = features(as_points(np.concatenate([one.observations for one in expert]), "expert"))
     reward = model.reward(left)
-    ends = any(one.terminated for one in learnt)  # every step then counts, also what is the same everywhere
+    ends = any(one.terminated for one in learnt)  # every step then counts, so constant features do too
     columns, coordinates = coordinate_names(learnt[0].columns, left.shape[1])
     return RecordingsRecord(
         model,
@@ -240,19 +240,19 @@ def fit_recordings(
 
 
 def coordinate_names(given: Sequence[str] | None, k: int) -> tuple[list[str], list[str]]:
-    """The columns of a state's k numbers, and what pages call them: without `o_`, where that leaves a word."""
+    """Return the columns of a state's k numbers, and their names on pages: without `o_`, if that leaves a word."""
     columns = list(given) if given is not None and len(given) == k else [f"o_{j}" for j in range(k)]
     plain = [name.removeprefix("o_") for name in columns]
     return columns, [name if word.isdecimal() or not word else word for name, word in zip(columns, plain, strict=True)]
 
 
 def _called(texts: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Texts on the numbers of a state, o_0, o_1, …, by the names of these."""
+    """Return texts with o_0, o_1, … replaced by the names of the coordinates."""
     return [re.sub(r"\bo_(\d+)\b", lambda found: names[int(found[1])], text) for text in texts]
 
 
 def explained_by(x: Floats, reward: Floats) -> float:
-    """The share of the reward's variance that a parabola of a coordinate explains."""
+    """Return the share of the reward's variance that a parabola of a coordinate explains."""
     if np.ptp(x) <= 0 or np.ptp(reward) <= 0:
         return 0.0
     z = (x - x.mean()) / x.std()
@@ -279,20 +279,20 @@ def _estimator(settings: RecordingSettings, features: Any, lambda0: float) -> Fi
 def _beside(
     settings: RecordingSettings, model: FittedMESSI, expert: Any, unlabelled: Any, watcher: Watcher
 ) -> Iterator[tuple[str, FittedMESSI]]:
-    """The reward without a penalty under the same dynamics, and the experts alone, each if it is another fit."""
+    """Yield the baselines that differ from the model: no penalty with the same dynamics, and the experts only."""
     if unlabelled is None or not settings.baselines:
         return
     for name, others in ((SAME, unlabelled), (ALONE, None)):
         if others is not None and model.lambda0 == 0:
             continue  # the method itself
-        watcher.say(f"beside it: {name}")
+        watcher.say(f"fitting the baseline {name}")
         other = _estimator(settings, model.features, 0.0)
         other.n_actions = model.n_actions_
-        with warnings.catch_warnings():  # what they say about the data was said above
+        with warnings.catch_warnings():  # the fit has given all warnings about the data
             warnings.simplefilter("ignore")
             try:
                 other.fit(expert, others)
-            except ValueError as error:  # an action that no expert takes leads nowhere
+            except ValueError as error:  # the dynamics of an action that no expert takes are unknown
                 watcher.note(f"{name} was not fitted: {error}")
                 continue
         yield name, other
@@ -304,20 +304,20 @@ def _score(model: FittedMESSI, name: str, fitted_to: str, expert: Any, test: Any
 
 
 def _method(settings: RecordingSettings, unlabelled: bool) -> str:
-    """The method, "messi" or "maxent"; settings that fitted dynamics do not support are refused."""
+    """Return the method, "messi" or "maxent"; refuse settings that fitted dynamics do not support."""
     if settings.discount is None:
         raise ValueError("recordings have no discount: give --discount, a number below 1")
     method = settings.method or ("messi" if unlabelled else "maxent")
     if method == "messi" and not unlabelled:
-        raise ValueError("--method messi needs unlabelled trajectories: say which with --unlabelled")
+        raise ValueError("--method messi needs unlabelled trajectories: name them with --unlabelled")
     for wrong, what in (
         (method == "em", "--method em"),
         (settings.entropy != "causal", f"--entropy {settings.entropy}"),
         (settings.solver == "paper", "--solver paper"),
     ):
         if wrong:
-            raise ValueError(f"{what} does not go with --dynamics fitted: leave it out")
+            raise ValueError(f"{what} cannot be combined with --dynamics fitted: omit it")
     for name in ("ridge", "theta_prior", "features", "reference", "reference_strength", "unlabelled_weight"):
         if getattr(settings, name) != getattr(ModelSettings, name):
-            raise ValueError(f"--{name.replace('_', '-')} does not go with --dynamics fitted: leave it out")
+            raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --dynamics fitted: omit it")
     return method

@@ -1,4 +1,4 @@
-"""A fit and its baselines: from a problem and settings to a record."""
+"""A fit with its baselines: from a problem and settings to a record."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from messirl.selection import likeness
 
 @dataclass(frozen=True)
 class FitSettings(ModelSettings):
-    """How to learn, and whether the baselines are fitted as well.
+    """The settings of a fit: the model, baselines, inference and groups.
 
     Parameters
     ----------
@@ -47,13 +47,13 @@ class FitSettings(ModelSettings):
     ratio : sequence of str
         Ratios of weights to estimate, each as `"time/toll"`.
     without : sequence of str
-        Features to test by leaving them out, each the names of one test, separated by commas.
+        Features to test by leaving them out; each text names those of one test, separated by commas.
     errors : bool
-        Whether to refuse, before it begins, a fit that has no standard errors.
+        Whether to refuse settings whose fit has no standard errors.
     by : str, optional
-        Break the scores, and the likeness of unlabelled trajectories, down by this column of the problem's `meta`.
+        Break down scores and the agreement of unlabelled trajectories by this column of the problem's `meta`.
     groups : str, optional
-        The column of `meta` that says whose a trajectory is: robust errors and intervals are by individual.
+        The column of `meta` that names the individual: robust errors and intervals are by individual.
 
     Examples
     --------
@@ -94,15 +94,15 @@ def fit(
     estimate: Estimate | None = None,
     streamed: StreamedTrajectories | None = None,
 ) -> FitRecord:
-    """Divide the problem, fit the method, and find out how well it does compared with others.
+    """Divide the problem, fit the method, and compare it with the baselines.
 
-    folder : what errors and the record call the problem
-    estimate : if the dynamics are not known, a function that estimates them from trajectories, as `Estimable.estimate`
+    folder : name of the problem in errors and in the record
+    estimate : if the dynamics are unknown, a function that estimates them from trajectories, as `Estimable.estimate`
     streamed : unlabelled trajectories that stay in files, instead of those that `split` names
     """
     if streamed is not None and settings.method == "em":
         raise ValueError(
-            "--method em weighs every trajectory anew in each round, and reads none from files: choose messi or "
+            "--method em weights every trajectory anew in each round and cannot read them from files: use messi or "
             "maxent, or name trajectories of the folder with --unlabelled"
         )
     if estimate is None:
@@ -115,15 +115,15 @@ def fit(
     by = groups_by(parts, settings.by, settings.groups, watcher)
     if settings.groups is not None and parts.test is None and by is None and settings.method == "em":
         raise ValueError(
-            "--groups is of robust errors and of held-out scores, and --method em has none without --test: give it, or "
-            "leave this out"
+            "--groups has no effect with --method em and no --test, which has neither robust errors nor held-out "
+            "scores: give --test, or omit --groups"
         )
     watcher.begin()
     notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
     watcher.keep(model)
     known, doubts = inferred(settings, model, mdp, parts, watcher)
     notes += doubts
-    with warnings.catch_warnings():  # what they say about the data was said above
+    with warnings.catch_warnings():  # the fit has given all warnings about the data
         warnings.simplefilter("ignore")
         scores, verdict, logs = _scores(settings, mdp, parts, model, watcher)
         broken = [] if by is None else _broken_down(by, settings, mdp, parts, model, logs)
@@ -132,7 +132,7 @@ def fit(
     statistics = {} if known["table"] is None else known["table"].statistics()
     statistics["objective"] = model.objective_
     if parts.test is not None:
-        with contextlib.suppress(NoFiniteValue):  # the scores say so
+        with contextlib.suppress(NoFiniteValue):  # the scores show that
             statistics["next-state accuracy, held out"] = next_state_accuracy(model, parts.test)
     record = FitRecord(
         title=folder,
@@ -156,9 +156,10 @@ def fit(
 def _scores(
     settings: FitSettings, mdp: MDP, parts: Parts, model: MaximumEntropy, watcher: Watcher
 ) -> tuple[list[Score], Verdict | None, list[Floats | None]]:
-    """The scores of the model and, if asked for, of the methods beside it, and which of them predicts best.
+    """Return the scores of the model and, with `baselines`, of the other methods, and the verdict on the best one.
 
-    Also the log-probabilities of held-out trajectories under the model and, where that is another, the experts alone.
+    The last item holds the log-probabilities of held-out trajectories under the model and, if that is a different fit,
+    under the fit to the experts only.
     """
     name, fitted_to = described(model)
     held_out, own = held_out_scores(model, parts.test)
@@ -189,14 +190,14 @@ def _scores(
 
 
 def _notes(note: str, mdp: MDP, parts: Parts, logs: Floats | None) -> str:
-    """A note on a score, and where its model has no finite value."""
+    """Return a note on a score, with the number of trajectories for which the model has no finite value."""
     return "; ".join(text for text in (note, without_value(mdp, parts.test, logs)) if text)
 
 
 def _broken_down(
     by: By, settings: FitSettings, mdp: MDP, parts: Parts, model: MaximumEntropy, logs: list[Floats | None]
 ) -> list[Breakdown]:
-    """Scores, and the likeness of unlabelled trajectories, group by group."""
+    """Return scores and the agreement of unlabelled trajectories, by group."""
     held_out, alone = (*logs, None)[:2]
     own = model._log_likelihood(parts.expert) if held_out is None else held_out
     out = scores_by(by, parts, own, alone, held_out=held_out is not None)
@@ -207,26 +208,26 @@ def _broken_down(
 
 
 def _twin(model: Any, mdp: MDP, parts: Parts, watcher: Watcher) -> Any:
-    """The model with its own ridge, fitted to the experts alone; None where a baseline is just that."""
+    """Return the model with its own ridge, fitted to the experts only; None if a baseline is the same fit."""
     if parts.unlabelled is None or not getattr(model, "ridge", 0.0):
         return None
     alone = {"unlabelled_weight": 0.0} | ({"reference": None} if isinstance(model.reference, str) else {})
     twin = clone(model).set_params(**alone)
-    watcher.say("fitting the same without the unlabelled trajectories")
+    watcher.say("fitting the same model without the unlabelled trajectories")
     with quietly():  # its score says whether it converged
         return twin.fit(mdp, parts.expert)
 
 
 def _beside(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: Watcher) -> list[Comparison]:
-    """The methods beside the model, with penalties as strong as the settings say, whatever the method."""
+    """Return the baselines, with the penalty strengths of the settings, whatever the method."""
     own = model.get_params(deep=False)
     shared = {k: v for k, v in own.items() if k in MESSI().get_params(deep=False)}
     shared |= {"similarity": make_similarity(settings, parts.problem.xy), "lambda0": settings.lambda0}
     shared |= {"theta_max": settings.theta_max or THETA_MAX, "reference": None, "unlabelled_weight": 0.0}
     itself = entry_of(model)
-    if itself is None or parts.unlabelled is not None:  # else only chance is left to compare with
+    if itself is None or parts.unlabelled is not None:  # otherwise chance is the only baseline
         watcher.say("fitting the baselines")
     ridge = {name: own[name] for name in ("ridge", "standardise") if name in own}
-    light = [m.name for m in COMPARED if m.sets and not m.penalised]  # as the model, but for what they set
+    light = [m.name for m in COMPARED if m.sets and not m.penalised]  # as the model, except for their own settings
     others = [replace(m, sets=m.sets | ridge) if m.name in light else m for m in COMPARED if m != itself]
     return compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others, model)

@@ -1,8 +1,8 @@
-"""Places on a plane for the states of a network that has no coordinates: states that a move joins lie near each other.
+"""Layout in the plane of a network without coordinates: states joined by a transition are placed near each other.
 
 Stress majorisation (Gansner, Koren and North, "Graph drawing by stress majorization", 2004): the distance of two states
-on the plane should be how many moves lie between them, each pair weighed by the inverse square of that. It begins at
-classical scaling of the same distances, so that nothing is random. Directions mean nothing in such a picture.
+in the plane should equal the number of transitions between them, each pair weighted by its inverse square. It starts at
+classical scaling of the same distances, so the layout is deterministic. Directions in such a picture have no meaning.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from messirl.data.mdp import MDP
 
 MOST = 300  # states that are laid out
 ROUNDS = 200
-APART = 2.0  # moves that parts of a network without any move between them are taken to be from each other
+APART = 2.0  # assumed number of transitions between parts of a network that are not connected
 
 
 def network_places(mdp: MDP, states: Ints | None = None) -> Floats | None:
-    """Coordinates (S, 2) of the states, or of some of them and NaN for the others; None of more than 300, or of one.
+    """Return coordinates (S, 2) of the states, NaN for those not laid out; None unless there are 2 to 300.
 
-    states : those to lay out, with the moves between them; None: all
+    states : states to lay out, with the transitions between them; None: all
     """
     chosen = np.arange(mdp.n_states) if states is None else np.unique(states)
     if not 2 <= chosen.size <= MOST:
@@ -38,13 +38,13 @@ def network_places(mdp: MDP, states: Ints | None = None) -> Floats | None:
 
 
 def _majorised(hops: Floats) -> Floats:
-    """(n, 2) places whose distances are as near to the hops (n, n) as they can be."""
+    """Return positions (n, 2) whose distances approximate the hops (n, n)."""
     n = len(hops)
     centre = np.eye(n) - 1.0 / n
     values, vectors = np.linalg.eigh(-0.5 * centre @ hops**2 @ centre)
     at = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0))
-    at = at * np.where(at[np.abs(at).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)  # an eigenvector may point either way
-    # Two states that classical scaling puts in one place would stay there: a spiral, far smaller than a move.
+    at = at * np.where(at[np.abs(at).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)  # fix the sign of the eigenvectors
+    # States at the same position would stay together: add a spiral, far smaller than a transition.
     turn = 2.4 * np.arange(n)
     at = at + 0.05 * np.sqrt((np.arange(n) + 1) / n)[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
     weight = 1.0 / np.where(hops > 0, hops, np.inf) ** 2

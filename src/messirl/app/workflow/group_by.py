@@ -1,7 +1,7 @@
-"""Groups of trajectories by a column of the problem's `meta`, and what was found, group by group.
+"""Groups of trajectories by a column of the problem's `meta`, and results by group.
 
-A column of words, truth values or few numbers makes one group per value. A column of many numbers is cut into quarters,
-each with as many trajectories as the others; which, the names of the groups say.
+A column of words, truth values or few numbers makes one group per value. A column of many numbers is cut into quarters
+with equally many trajectories, named by their ranges.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from messirl.inference.group_breakdown import Breakdown, by_group
 from messirl.inference.standard_errors import FEW_CLUSTERS, few_clusters
 from messirl.selection.expert_agreement import Likeness
 
-MOST = 20  # groups
+MOST = 20  # groups at most
 EMPTY = "(empty)"
 TOGETHER = "the cross-validated scores that decide the choice are of all experts together, not divided by {column}"
-DIGITS = (4, 6, 9, 12, 15, 17)  # of numbers, the first that tell groups apart
+DIGITS = (4, 6, 9, 12, 15, 17)  # significant digits to try until the names of groups differ
 
 
 @dataclass(frozen=True)
 class By:
-    """The groups that a column makes.
+    """Groups by the values of a column.
 
     Attributes
     ----------
     column : str
         The column.
     labels : list of str
-        The group of every trajectory of the problem; nothing for those that are in no part.
+        The group of every trajectory of the problem; "" for those that are in no part.
     order : list of str
         The groups, in the order of their values.
     cluster : str or None
-        The column that says whose trajectories hang together, if any; None too where this is the column itself, since
-        of one individual there are its trajectories alone.
+        The column of individuals, whose trajectories are dependent, if any. None if this is `column` itself, since each
+        group is then one individual.
     """
 
     column: str
@@ -47,19 +47,19 @@ class By:
     cluster: str | None = None
 
     def of(self, parts: Parts, part: str) -> list[str]:
-        """The group of every trajectory of a part."""
+        """Return the group of every trajectory of a part."""
         return [self.labels[row] for row in parts.rows[part]]
 
 
 def groups_by(parts: Parts, column: str | None, cluster: str | None, watcher: Watcher) -> By | None:
-    """The groups that `--by` asks for; None where it asks for none."""
+    """Return the groups by the column of `--by`; None without one."""
     if column is None:
         return None
     values = parts.column("--by", column)
     used = np.unique(np.concatenate([rows for rows in parts.rows.values() if rows is not None]))
     names, order, cut = named_groups(column, values[used])
     if cut:
-        watcher.note(f"--by {column} has many numbers, and is cut into quarters: {', '.join(order)}")
+        watcher.note(f"--by {column} has many different numbers and is cut into quarters: {', '.join(order)}")
     labels = [""] * len(values)
     for row, name in zip(used.tolist(), names, strict=True):
         labels[row] = name
@@ -67,7 +67,7 @@ def groups_by(parts: Parts, column: str | None, cluster: str | None, watcher: Wa
 
 
 def named_groups(column: str, values: Array) -> tuple[list[str], list[str], bool]:
-    """The group of every entry of a column, the groups in their order, and whether numbers were cut into quarters."""
+    """Return the group of every entry of a column, the ordered groups, and whether numbers were cut into quarters."""
     given = np.asarray(values)
     empty = empty_cells(given)
     known = given[~empty]
@@ -79,20 +79,21 @@ def named_groups(column: str, values: Array) -> tuple[list[str], list[str], bool
         names, order = _quarters(known.astype(np.float64))
     elif distinct.size > MOST:
         raise ValueError(
-            f"--by {column} has {distinct.size} different values, and {MOST} can be compared: make a column of fewer"
+            f"--by {column} has {distinct.size} different values, but at most {MOST} can be compared: use a column "
+            "with fewer values"
         )
     else:
         order = _texts(distinct)
         names = [order[k] for k in np.searchsorted(distinct, known.astype(distinct.dtype))]
     none = EMPTY
-    while none in order:  # a value of the column is called so
+    while none in order:  # a value of the column has this name
         none = f"({none})"
     rest = iter(names)
     return [none if missing else next(rest) for missing in empty], [*order, *([none] if empty.any() else [])], cut
 
 
 def _quarters(numbers: Floats) -> tuple[list[str], list[str]]:
-    """Four groups, as equal in number as ties allow, called by their least and their largest."""
+    """Return up to four groups, as equal in number as ties allow, named by their smallest and largest value."""
     cuts = np.unique(np.quantile(numbers, [0.25, 0.5, 0.75], method="inverted_cdf"))
     _, part = np.unique(np.searchsorted(cuts, numbers, side="left"), return_inverse=True)
     ends = [(numbers[part == k].min(), numbers[part == k].max()) for k in range(part.max() + 1)]
@@ -101,21 +102,21 @@ def _quarters(numbers: Floats) -> tuple[list[str], list[str]]:
 
 
 def _texts(values: Array) -> list[str]:
-    """What different values are called: numbers with as many digits as tell them apart."""
+    """Return names of different values: numbers with enough digits to differ."""
     if values.dtype.kind != "f":
         return [str(value) for value in values]
     return _unlike([[f"{value:.{digits}g}" for value in values] for digits in DIGITS if digits >= 6])
 
 
 def _unlike(ways: list[list[str]]) -> list[str]:
-    """The first of several ways to call groups in which no two are called alike, else the last."""
+    """Return the first of several lists of names in which all names differ, else the last."""
     return next((names for names in ways if len(set(names)) == len(names)), ways[-1])
 
 
 def scores_by(by: By, parts: Parts, logs: Floats, alone: Floats | None = None, *, held_out: bool) -> list[Breakdown]:
-    """How well trajectories of each group are predicted, and what is gained over the experts alone.
+    """Return the scores of the trajectories of each group, and the gain over a fit to the experts only.
 
-    logs, alone : (n,) log-probabilities of the held-out or else of the expert's trajectories
+    logs, alone : (n,) log-probabilities of the held-out or else of the expert's trajectories under the two fits
     """
     part = "test" if held_out else "expert"
     some = parts.test if held_out else parts.expert
@@ -123,24 +124,24 @@ def scores_by(by: By, parts: Parts, logs: Floats, alone: Floats | None = None, *
     labels, cluster = by.of(parts, part), parts.groups(by.cluster, part)
     steps = some.lengths - 1
     title = "Score of held-out trajectories" if held_out else "Score of the expert trajectories"
-    told = "Log-probability a step under the fitted model" + (
-        "." if held_out else ", of the trajectories it was fitted to: how closely it follows each group."
+    told = "Log-probability per step under the fitted model" + (
+        "." if held_out else ", on the trajectories it was fitted to: a measure of fit, not of prediction."
     )
     out = [Breakdown("score", by.column, title, told, by_group(logs, steps, labels, by.order, cluster))]
     if alone is not None:
         with np.errstate(invalid="ignore"):
             gains = by_group(logs - alone, steps, labels, by.order, cluster, zero=True)
         told = (
-            "What the fitted model gains, in nats a step, over MaxEnt-IRL on the experts alone; paired by trajectory."
+            "The gain of the fitted model over MaxEnt-IRL on the experts only, in nats per step; paired by trajectory."
         )
-        out.append(Breakdown("gain", by.column, "Gain over the experts alone", told, gains))
+        out.append(Breakdown("gain", by.column, "Gain over the experts only", told, gains))
     return out
 
 
 def likeness_by(by: By, parts: Parts, found: Likeness) -> Breakdown:
     """Return the agreement of the unlabelled trajectories of each group with the expert policy."""
     values = np.asarray(found.unlabelled)
-    moving = (parts.unlabelled.lengths > 1).astype(np.int64)  # each trajectory counts once, as in the mean of all
+    moving = (parts.unlabelled.lengths > 1).astype(np.int64)  # each trajectory has weight 1, as in the mean of all
     cluster = parts.groups(by.cluster, "unlabelled")
     totals, own = np.where(moving > 0, values, 0.0), by.of(parts, "unlabelled")
     groups = by_group(totals, moving, own, by.order, cluster, zero=True)
@@ -148,14 +149,14 @@ def likeness_by(by: By, parts: Parts, found: Likeness) -> Breakdown:
     groups = [replace(group, steps=int(steps[labels == group.name].sum())) for group in groups]
     told = (
         "How much better a fit to the experts only explains unlabelled trajectories than the uniform policy does, in "
-        f"nats per step, on average over trajectories. Held-out experts have {found.expert:+.3f}. Intervals take this "
-        "fit as known."
+        f"nats per step, on average over trajectories. Held-out experts have {found.expert:+.3f}. Intervals do not "
+        "include the uncertainty of this fit."
     )
     return Breakdown("likeness", by.column, "Agreement with the expert policy", told, groups)
 
 
 def few_experts(column: str | None, parts: Parts) -> list[str]:
-    """What is to be known of intervals that rest on few experts."""
+    """Return warnings about intervals that rest on few experts."""
     n = len(parts.expert)
     if column is not None:
         return cluster_remarks(column, parts)
@@ -163,7 +164,7 @@ def few_experts(column: str | None, parts: Parts) -> list[str]:
 
 
 def cluster_remarks(column: str | None, parts: Parts) -> list[str]:
-    """What is to be known where trajectories are taken by individual."""
+    """Return warnings about intervals by individual: few groups, or groups in both --expert and --test."""
     if column is None:
         return []
     found = {name: parts.groups(column, name) for name in ("expert", "test")}
@@ -179,7 +180,7 @@ def cluster_remarks(column: str | None, parts: Parts) -> list[str]:
     both = set(found["expert"] or ()) & set(found["test"] or ())
     if both:
         out.append(
-            f"{len(both)} of the values of {column} are in --expert and in --test: how well they are predicted says "
-            "little of individuals that were never seen"
+            f"{len(both)} of the values of {column} are in both --expert and --test: their scores say little about "
+            "new individuals"
         )
     return out

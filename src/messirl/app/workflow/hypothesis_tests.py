@@ -1,4 +1,4 @@
-"""What is asked of the standard errors of a fit: ratios of weights, and tests of features by leaving them out."""
+"""Inference requested with a fit: standard errors, ratios of weights, and likelihood-ratio tests of features."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def check_inference(settings: FitSettings, model: Any, mdp: MDP, parts: Parts) -> None:
-    """Refuse, before the fit, questions that its standard errors cannot answer."""
+    """Refuse, before the fit, requests that need standard errors which it will not have."""
     cluster = parts.groups(settings.groups)
     if cluster is not None and len(set(cluster)) < 2 <= len(parts.expert) and has_errors(model):
         raise ValueError(
             f"--groups {settings.groups} has the same value for every expert trajectory: robust errors need at least "
-            "two; leave it out, or name another column"
+            "two; omit it, or name another column"
         )
     given = {"--ratio": settings.ratio, "--without": settings.without, "--table": settings.errors}
     asked = next((option for option, value in given.items() if value), None)
@@ -36,11 +36,11 @@ def check_inference(settings: FitSettings, model: Any, mdp: MDP, parts: Parts) -
         return
     if not has_errors(model):
         raise ValueError(
-            f"{asked} needs standard errors, which are valid for a fit to the experts alone without a penalty: say "
+            f"{asked} needs standard errors, which are valid for a fit to the experts only without a penalty: use "
             "--method maxent, without --ridge, --theta-prior and --unlabelled-weight"
         )
     if len(parts.expert) < 2:
-        raise ValueError(f"{asked} needs standard errors, and these need at least two expert trajectories: take more")
+        raise ValueError(f"{asked} needs standard errors, which need at least two expert trajectories: add more")
     for text in settings.ratio:
         two_of(text, mdp.feature_ids)
     for text in settings.without:
@@ -48,13 +48,13 @@ def check_inference(settings: FitSettings, model: Any, mdp: MDP, parts: Parts) -
 
 
 def has_errors(model: Any) -> bool:
-    """Whether it is a fit without penalty to experts alone, for which standard errors are valid."""
+    """Return whether standard errors are valid: for a fit without penalty to the experts only."""
     penalties = ("ridge", "theta_prior", "unlabelled_weight")
     return method_of(model).inference and not any(getattr(model, name, None) for name in penalties)
 
 
 def has_robust_errors(model: Any) -> bool:
-    """Whether it is at the optimum of a penalised likelihood of the experts, around which the sandwich holds."""
+    """Return whether the sandwich is valid: at the optimum of a penalised likelihood of the experts."""
     pooled = getattr(model, "unlabelled_weight", 0.0) > 0.0
     return (
         method_of(model).kind in ("MESSI", "MaxEntIRL") and not pooled and model.converged_ and model.solver == "lbfgs"
@@ -64,10 +64,10 @@ def has_robust_errors(model: Any) -> bool:
 def inferred(
     settings: FitSettings, model: Any, mdp: MDP, parts: Parts, watcher: Watcher
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return what a record holds of standard errors, and remarks on it.
+    """Return the inference part of a record (preferences, table, estimates, ratios, tests), and warnings.
 
-    That is preferences, table, estimates, ratios and tests. The estimates of a fit with a penalty have robust errors
-    alone (see inference/standard_errors.py), and preferences are then those of a fit without it.
+    Estimates of a fit with a penalty have only robust errors (see inference/standard_errors.py), and preferences are then
+    those of a fit without it.
     """
     cluster = parts.groups(settings.groups)
     table = table_of(model, parts.expert, cluster) if has_errors(model) or has_robust_errors(model) else None
@@ -94,20 +94,21 @@ def inferred(
         left_out = [name for name in mdp.feature_ids if name not in rest]
         tests.append({"without": left_out, **asdict(likelihood_ratio_test(smaller, model, parts.expert))})
     if tests and settings.groups is not None:
-        notes += watcher.noted([f"a likelihood-ratio test takes every trajectory on its own, not by {settings.groups}"])
+        independent = "a likelihood-ratio test treats trajectories as independent"
+        notes += watcher.noted([f"{independent}, not grouped by {settings.groups}"])
     known = {"table": table, "estimates": table.rows(), "ratios": ratios, "tests": tests}
     return {**known, "preferences": preferences}, notes
 
 
 def _endless(ratio: WeightRatio) -> str:
     return (
-        f"the weight of {ratio.denominator} may be zero, so that {ratio.name} may be anything: its interval by the "
-        "delta method is too short"
+        f"the weight of {ratio.denominator} may be zero, so {ratio.name} is not bounded: its interval by the delta "
+        "method is too short"
     )
 
 
 def rest_of(text: str, known: Sequence[str]) -> list[str]:
-    """The features that are left without those that a text names."""
+    """Return the features without those that a text names."""
     left_out = named_features("--without", text, known)
     rest = [name for name in known if name not in left_out]
     if not rest:
@@ -116,17 +117,17 @@ def rest_of(text: str, known: Sequence[str]) -> list[str]:
 
 
 def two_of(text: str, known: Sequence[str]) -> tuple[str, str]:
-    """The two features that `a/b` names; a name may have a slash of its own."""
+    """Return the two features that `a/b` names; names may contain slashes."""
     cuts = [(text[:i].strip(), text[i + 1 :].strip()) for i, sign in enumerate(text) if sign == "/"]
     found = [pair for pair in cuts if set(pair) <= set(known)]
     if len(found) == 1:
         if found[0][0] == found[0][1]:
-            raise ValueError(f"--ratio {text} is of one feature: name two")
+            raise ValueError(f"--ratio {text} names one feature twice: name two")
         return found[0]
     if found:
         raise ValueError(f"--ratio {text} can be read in {len(found)} ways: rename a feature")
     if not cuts:
-        raise ValueError(f"--ratio {text} is no ratio: give two features with a slash between, as time/toll")
+        raise ValueError(f"--ratio {text} is not a ratio: give two features separated by a slash, as time/toll")
     wrong = next(name for name in cuts[0] if name not in known)
     close = did_you_mean(wrong, known)
     raise ValueError(f"--ratio {text}: there is no feature {wrong!r}; there are {', '.join(known)}{close}")

@@ -1,4 +1,4 @@
-"""The second half of an import: the places of every trip, one after the other, along moves."""
+"""Second half of an import: the cell sequence of every trajectory along allowed transitions."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from messirl.io.positions.map_matching import decode
 from messirl.io.positions.segmentation import Points, by_clock, by_row
 from messirl.io.positions.spatial_cells import Places
 
-BEYOND = 1e6  # times the distance of places, or a part of it: a noise that is no error of positions
+BEYOND = 1e6  # largest ratio of noise to the distance of places, or its inverse, that can be a position error
 
 
 @dataclass(frozen=True, eq=False)
 class ImportedCourses:
-    """The trips that are kept, and the places that are their states.
+    """The trajectories that are kept, and the places that are their states.
 
     Attributes
     ----------
     made : Courses
-        States 0 … S − 1 of the trips.
+        The trajectories in states 0 … S − 1.
     places : Places
-        All places there might be.
+        All possible places.
     used : array (S,)
         The place of each state.
     dropped : dict from str to int
-        How many trips are left out, by the reason.
+        The number of trajectories left out, by reason.
     rows : int
-        How many rows are in the trips that are kept.
+        The number of rows in the trajectories that are kept.
     """
 
     made: Courses
@@ -45,14 +45,14 @@ class ImportedCourses:
     rows: int
 
     def state_of(self, tracks: ImportedTracks) -> Ints:
-        """The state of each row, −1 where its place is none."""
+        """Return the state of each row, −1 where its place is not a state."""
         number = np.full(self.places.near.shape[0], -1)
         number[self.used] = np.arange(self.used.size)
         return number[_located(tracks, self.places, tracks.rows.xy, tracks.rows.label)]
 
 
 def find_courses(tracks: ImportedTracks, places: Places, settings: ImportSettings) -> ImportedCourses:
-    """The places of every trip, each a move away from the one before."""
+    """Return the cell sequence of every trajectory, with one transition between consecutive cells."""
     points = _points(tracks, settings)
     state = _states(tracks, points, places, settings)
     made = courses(points, state, stay=settings.stays)
@@ -60,9 +60,11 @@ def find_courses(tracks: ImportedTracks, places: Places, settings: ImportSetting
     if settings.adjacent:
         if places.mapping is None:
             remedy = "give --points, or --moves seen"
-            raise InputError("--moves", "adjacent: it is not known where the places are", remedy)
+            raise InputError("--moves", "adjacent: the places have no coordinates", remedy)
         made = along_neighbours(made, places, stay=settings.stays, fill=settings.fill)
-        filled = f"{counted(made.said['filled'], 'place')} filled in between" if settings.fill else "each ends a trip"
+        filled = (
+            f"{counted(made.said['filled'], 'place')} filled in between" if settings.fill else "each ends a trajectory"
+        )
         tracks.said["jumps"] = f"{counted(made.said['jumps'], 'step')} farther than to a neighbour, {filled}"
     ends = terminal(places, settings.terminal)
     if ends:
@@ -72,23 +74,23 @@ def find_courses(tracks: ImportedTracks, places: Places, settings: ImportSetting
     if not made.state.size:
         reasons = ", ".join(f"{n} {why}" for why, n in dropped.items() if n)
         remedy = "check the columns, --step, --pause, --jump and the places"
-        raise tracks.raw.error(f"no trip is left ({reasons})", remedy)
+        raise tracks.raw.error(f"no trajectory is left ({reasons})", remedy)
     used = np.unique(made.state)
     if settings.whole_grid or (settings.points is not None and settings.adjacent):
         used = np.arange(places.near.shape[0])
     if used.size < 2:
-        raise tracks.raw.error("all rows are at one place", "make places smaller")
+        raise tracks.raw.error("all rows are at one place", "use smaller places")
     made = replace(made, state=np.searchsorted(used, made.state))
     return ImportedCourses(made, places, used, dropped, rows)
 
 
 def terminal(places: Places, names: Sequence[str]) -> list[int]:
-    """The numbers of the places of these names."""
+    """Return the numbers of the places with these names."""
     known = places.labels or []
     for name in names:
         if name not in known:
             remedy = f"name one of the places{did_you_mean(name, known)}"
-            raise InputError("--terminal", f"{name!r} is no named place", remedy)
+            raise InputError("--terminal", f"{name!r} is not a named place", remedy)
     return [known.index(name) for name in names]
 
 
@@ -102,16 +104,16 @@ def _states(tracks: ImportedTracks, points: Points, places: Places, settings: Im
     if settings.noise is None:
         return _located(tracks, places, points.xy, points.label)
     if points.label is not None or not settings.adjacent:
-        raise InputError("--noise", "needs positions, and moves between neighbours", "leave it out")
+        raise InputError("--noise", "needs positions and transitions between neighbours", "omit it")
     if not 1.0 / BEYOND <= settings.noise / places.spacing <= BEYOND:
-        what = f"is {settings.noise:g}, where places are {places.spacing:g} apart"
+        what = f"is {settings.noise:g}, but places are {places.spacing:g} apart"
         raise InputError("--noise", what, "give the error of positions, in the unit of x and y")
-    # Without a clock a track may well be at the same place in two rows, whether or not staying is a move.
+    # Without a clock, a track may be at the same place in two rows even if staying is not a transition.
     return decode(points, places, settings.noise, stay=settings.stays or settings.step is None)
 
 
 def _located(tracks: ImportedTracks, places: Places, xy: Floats | None, label: Ints | None) -> Ints:
-    """The number of the place of each position or label."""
+    """Return the number of the place of each position or label."""
     if label is None:
         assert places.mapping is not None, "it is known where places are"
         assert xy is not None, "there are positions"
@@ -128,10 +130,10 @@ def _say_steps(tracks: ImportedTracks, points: Points, made: Courses, settings: 
         said = f"one per {settings.step:g} {tracks.times.unit}".rstrip()
         between = int((~points.seen).sum())
         if between:
-            where = "on a straight line" if points.label is None else "where the last place stays"
+            where = "on a straight line" if points.label is None else "at the last place"
             said += f"; {between:,} of {points.trip.size:,} lie between recorded ones, {where}"
         if not settings.stays:
-            said += f"; {made.said['stays']:,} without a move are left out"
+            said += f"; {made.said['stays']:,} without a change of place are left out"
     if settings.noise is not None:
         said += f"; places are the most likely ones, given an error of {settings.noise:g}"
     tracks.said["steps"] = said

@@ -1,4 +1,4 @@
-"""How raw recordings become a problem: every choice, none of them silent."""
+"""Settings of an import: every choice that turns raw recordings into a problem."""
 
 from __future__ import annotations
 
@@ -18,62 +18,62 @@ MOVES = ("adjacent", "seen")
 
 @dataclass(frozen=True)
 class ImportSettings:
-    r"""How raw recordings become a problem.
+    r"""The settings that turn raw recordings into a problem.
 
     Parameters
     ----------
     discount : float, optional
-        γ; it must be given: below 1 for tracks that are cut, 1 with goals or terminal places.
+        γ, required: below 1 for trajectories that are cut off, 1 with goals or terminal places.
     id, time, x, y, place : str, optional
-        Names of columns; None: recognised. `id="file"`: one track per file; `time="order"`: rows in their order.
+        Names of columns; None: detected. `id="file"`: one track per file; `time="order"`: rows in their order.
     separator, decimal : str, optional
-        Between cells, and of numbers; None: recognised.
+        The separator of cells and the decimal mark; None: detected.
     columns : sequence of str, optional
         Names of the columns of files without a header.
     time_format : str, optional
-        Of stamps, as strptime has it, where the year does not come first.
+        The format of time stamps, as for strptime, if the year does not come first.
     fps : float, optional
-        Frames per second: makes frames seconds.
+        Frames per second, to convert frame numbers to seconds.
     lonlat : bool, optional
-        Whether positions are degrees; None: by the names of their columns.
+        Whether positions are in degrees; None: by the names of their columns.
     per_file : bool
-        Whether the same id in another file is another track.
+        Whether the same id in another file is a different track.
     same_time : {"refuse", "first", "mean", "all"}
-        What to do where a track is at two places at the same time.
+        What to do if a track has two positions at the same time.
     area : four floats, optional
-        x and y of the lower and of the upper corner; rows outside are dropped.
+        x and y of the lower and the upper corner; rows outside are dropped.
     pause, jump : float, optional
-        A trip ends before a longer time without a row, and before a longer way.
+        A trajectory ends before a longer time without a row, and before a longer jump.
     step : float, optional
-        One state per so much time; None: one per change of place.
+        One state per time interval of this length; None: one per change of place.
     grid, hexagons, kmeans, points : float, float, int, str, optional
-        One of them: the size of squares or hexagons, a number of clusters, or a table of points.
+        Exactly one of them: the size of squares or hexagons, a number of clusters, or a table of points.
     y_down : bool
         Whether y grows downwards, as in images; maps are drawn accordingly.
     whole_grid : bool
-        Whether squares or hexagons that nobody visits are states, too.
+        Whether squares or hexagons without visits are states too.
     neighbours : {4, 8}
-        Of a square.
+        The number of neighbours of a square.
     noise : float, optional
-        Standard deviation of positions: the most likely course is found; None: every position is taken as it is.
+        Standard deviation of positions: the most likely sequence is found; None: positions are used as they are.
     moves : {"adjacent", "seen"}, optional
-        Between neighbours, or those that occur; None: adjacent for positions, seen for named places.
+        Transitions between neighbours, or those that occur; None: adjacent for positions, seen for named places.
     stay : bool, optional
-        Whether staying is a move; None: with `step`.
+        Whether staying is a transition; None: with `step`.
     fill : bool
-        Whether places that a step jumps over are filled in; else it ends the trip.
+        Whether gaps of skipped places are filled; otherwise a gap ends the trajectory.
     mean, count, distance : sequences of str
         Features: means of columns; `column=value`; `x,y`, `name=x,y` or a table of points.
     turning, coordinates, indicator : bool
         Features: the change of direction, x and y, or one per place.
     goals : bool
-        Whether the last place of a trip is its goal.
+        Whether the last place of a trajectory is its goal.
     terminal : sequence of str
-        Named places where trips end.
+        Named places where trajectories end.
     min_states : int
-        Shorter trips are dropped.
+        Shorter trajectories are dropped.
     seed : int
-        Of k-means.
+        The seed of k-means.
 
     Examples
     --------
@@ -128,17 +128,17 @@ class ImportSettings:
 
     @property
     def adjacent(self) -> bool:
-        """Whether moves lead to neighbours."""
+        """True if transitions lead to neighbours."""
         named = self.place is not None
         return self.moves == "adjacent" or (self.moves is None and not named)
 
     @property
     def stays(self) -> bool:
-        """Whether staying at a place is a move."""
+        """True if staying at a place is a transition."""
         return self.step is not None if self.stay is None else self.stay
 
 
-KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {  # by the annotation of a field: test, and what to give
+KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {  # by annotation: its test, and allowed values
     "bool": (lambda value: isinstance(value, bool | np.bool_), "True or False"),
     "int": (is_whole, "a whole number"),
     "float": (lambda value: is_number(value) and bool(np.isfinite(value)), "a number"),
@@ -150,12 +150,12 @@ POSITIVE = ("grid", "hexagons", "kmeans", "pause", "jump", "step", "fps", "noise
 
 
 def _are(value: Any, fits: Callable[[Any], bool]) -> bool:
-    """Whether a value is a sequence, and no text, all of whose items fit."""
+    """Return whether a value is a sequence, not a text, all of whose items fit."""
     return isinstance(value, list | tuple | np.ndarray) and all(fits(one) for one in value)
 
 
 def _check_kinds(settings: ImportSettings) -> None:
-    """Refuse settings that are of another kind than their field, as the command line does."""
+    """Refuse settings of the wrong type, as the command line does."""
     for one in fields(settings):
         value, (kind, *rest) = getattr(settings, one.name), str(one.type).split(" | ")
         if value is None and rest:
@@ -169,22 +169,22 @@ def _check_kinds(settings: ImportSettings) -> None:
 
 
 def check_settings(settings: ImportSettings) -> None:
-    """InputError if something is missing, contradicts another thing, or would have to be guessed."""
+    """Raise InputError if a setting is missing, contradicts another, or would have to be guessed."""
     _check_kinds(settings)
     given = settings.discount
     if given is None:
         what = "is not given, and there is no default"
-        raise InputError("--discount", what, "say how much a step later counts: 0.95, say, for tracks that are cut")
+        raise InputError("--discount", what, "give the weight of the next step, such as 0.95 for tracks that are cut")
     if not 0 < given <= 1:
         raise InputError("--discount", f"is {given:g}", "give a number in (0, 1]")
     if given == 1 and not settings.goals and not settings.terminal:
-        what = "is 1, but nothing ends a trip"
+        what = "is 1, but nothing ends a trajectory"
         raise InputError("--discount", what, "give a number below 1, --goals, or --terminal PLACE")
     ways = [name for name in ("grid", "hexagons", "kmeans", "points") if getattr(settings, name) is not None]
     if len(ways) > 1:
         raise InputError(f"--{ways[0]}", f"and --{ways[1]} are both given", "choose one of them")
     if settings.whole_grid and settings.grid is None and settings.hexagons is None:
-        raise InputError("--whole-grid", "is given without a grid", "give --grid or --hexagons, or leave it out")
+        raise InputError("--whole-grid", "is given without a grid", "give --grid or --hexagons, or omit it")
     for name, known in (("same_time", SAME_TIME), ("moves", (None, *MOVES)), ("neighbours", (4, 8))):
         if getattr(settings, name) not in known:
             choices = ", ".join(str(one) for one in known if one is not None)
@@ -198,4 +198,4 @@ def check_settings(settings: ImportSettings) -> None:
         settings.turning or settings.coordinates or settings.indicator
     ):
         remedy = "give --mean COLUMN, --count COLUMN=VALUE, --distance X,Y, --turning, --coordinates or --indicator"
-        raise InputError("features", "none is asked for", remedy)
+        raise InputError("features", "none is given", remedy)

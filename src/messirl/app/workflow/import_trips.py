@@ -1,4 +1,4 @@
-"""The first half of an import: columns, rows, trips, and the places that they are to fall into."""
+"""First half of an import: columns, rows, trajectories, and the places that discretise them."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from messirl.io.positions.spatial_cells import Places, check_outliers, clusters,
 from messirl.io.positions.timestamps import Times, read_times
 
 HOW = "give --grid SIZE, --hexagons SIZE, --kmeans N or --points FILE"
-BEYOND = 3.0  # standard deviations of noise by which a position may lie outside the area
+BEYOND = 3.0  # tolerance, in standard deviations of the noise, for positions outside the area
 
 
 @dataclass(frozen=True, eq=False)
 class ImportedTracks:
-    """Rows that can be used, and the trip of each.
+    """Usable rows, and the trajectory of each.
 
     Attributes
     ----------
     raw : Raw
         The tables as they are.
     roles : dict from str to Role
-        Which column is which.
+        The role of each column.
     times : Times
-        When each row of the tables was recorded.
+        The time of each row of the tables.
     rows : Rows
         Rows that have a track, a time and a place, in this order.
     trip : array (N,)
-        The trip of each of them.
+        The trajectory of each of them.
     said : dict from str to str
-        What was recognised and dropped, in words.
+        What was detected and dropped, in words.
     area : array (2, 2), optional
         Its lower and upper corner, in the units of the rows.
     degrees : Projection, optional
-        How degrees became these units; None where positions are as recorded.
+        The projection of degrees to these units; None if positions are used as recorded.
     """
 
     raw: Raw
@@ -58,12 +58,12 @@ class ImportedTracks:
     degrees: Projection | None = None
 
     def project(self, points: Floats) -> Floats:
-        """Points that the user gives, (n, 2), in the units of the rows."""
+        """Return points given by the user, (n, 2), in the units of the rows."""
         return points if self.degrees is None else self.degrees(points)
 
 
 def read_tracks(source: str | os.PathLike[str], settings: ImportSettings) -> ImportedTracks:
-    """The rows of a table, or of all tables of a folder, cut into trips."""
+    """Read the rows of a table, or of all tables of a folder, and cut them into trajectories."""
     raw = read_raw(source, separator=settings.separator, decimal=settings.decimal, columns=settings.columns)
     said = {"read": ""}
     roles = _roles(raw, settings)
@@ -82,7 +82,7 @@ def read_tracks(source: str | os.PathLike[str], settings: ImportSettings) -> Imp
         rows = replace(rows, xy=degrees(rows.xy))
         said["y"] += f": {degrees}, in which all sizes and distances are"
     if crossed(roles):
-        said["x"] += ", though it is named like a y"
+        said["x"] += ", although its name suggests y"
     if not settings.per_file and len(raw.files) > 1 and (n := shared_between_files(raw, rows)):
         said["id"] += f"; {n} ids are in several files, and count as one each (--per-file makes one per file)"
     area = None if settings.area is None else _corners(raw, rows, degrees, settings.area)
@@ -98,15 +98,15 @@ def read_tracks(source: str | os.PathLike[str], settings: ImportSettings) -> Imp
 
 
 def _corners(raw: Raw, rows: Rows, degrees: Projection | None, area: Sequence[float]) -> Floats:
-    """The lower and the upper corner of the area, (2, 2), in the units of the rows."""
+    """Return the lower and the upper corner of the area, (2, 2), in the units of the rows."""
     if rows.label is not None:
-        raise raw.error("--area is of positions, but places have names", "leave it out")
+        raise raw.error("--area needs positions, but the places are named", "omit it")
     corners = np.reshape(area, (2, 2))
     return corners if degrees is None else degrees(corners)
 
 
 def _inside(rows: Rows, area: Floats | None, noise: float | None) -> Flags:
-    """Which rows lie in the area, or by chance a little beside it."""
+    """Return which rows lie in the area, or outside it by no more than the noise allows."""
     if area is None or rows.xy is None:
         return np.ones(rows.row.size, dtype=bool)
     low, high = area[0] - BEYOND * (noise or 0.0), area[1] + BEYOND * (noise or 0.0)
@@ -127,7 +127,7 @@ def _less(n: int, why: Mapping[str, int]) -> str:
 
 
 def _cut(rows: Rows, times: Times, cuts: Mapping[str, int], settings: ImportSettings) -> str:
-    """How tracks were cut into trips, or what might cut them."""
+    """Say how tracks were cut into trajectories, or which options could cut them."""
     if cuts:
         unit = f" {times.unit}".rstrip()
         words = {
@@ -146,7 +146,7 @@ def _cut(rows: Rows, times: Times, cuts: Mapping[str, int], settings: ImportSett
 
 
 def _roles(raw: Raw, settings: ImportSettings) -> dict[str, Role]:
-    """The columns: positions or places, by what was asked for."""
+    """Return the columns: positions or places, depending on the settings."""
     asked = {role: getattr(settings, role) for role in ("id", "time", "x", "y", "place")}
     first = ("id", "time")
     if any(value is not None for value in (settings.grid, settings.hexagons, settings.kmeans)):
@@ -157,19 +157,19 @@ def _roles(raw: Raw, settings: ImportSettings) -> dict[str, Role]:
         found = find_roles(raw, asked, (*first, "x", "y", "place"), first)
     positions = "x" in found and "y" in found
     if "place" in found and positions and settings.place is None and settings.points is not None:
-        what = "there are positions and places"
-        raise raw.error(what, f"say which to use: --place {found['place'].name}, or --x and --y with --grid")
+        what = "there are both positions and places"
+        raise raw.error(what, f"choose one: --place {found['place'].name}, or --x and --y with --grid")
     if "place" not in found and not positions:
         find_roles(raw, asked, ("x", "y"), ("x", "y"))
     if "place" not in found and settings.points is None:
-        raise raw.error("positions are not yet places", HOW)
+        raise raw.error("positions need a discretisation into places", HOW)
     if not positions:
         found = {role: one for role, one in found.items() if role not in "xy"}
     return found
 
 
 def find_places(tracks: ImportedTracks, given: Given | None, settings: ImportSettings) -> Places:
-    """The places that were asked for."""
+    """Return the places that the settings describe."""
     rows = tracks.rows
     if rows.label is not None:
         return _named(tracks, given)
@@ -187,7 +187,7 @@ def find_places(tracks: ImportedTracks, given: Given | None, settings: ImportSet
 
 
 def _named(tracks: ImportedTracks, given: Given | None) -> Places:
-    """Places by their names; where they are comes from given points, or is the mean of the positions there."""
+    """Return named places; coordinates come from the given points, or are the mean of the positions there."""
     rows, label = tracks.rows, tracks.rows.label
     assert label is not None, "places have names"
     said = f"places named in column {tracks.roles['place'].name!r}"

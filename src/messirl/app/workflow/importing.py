@@ -1,8 +1,8 @@
-"""Raw recordings as a problem: from a table of positions or places and plain settings to a record.
+"""Import of raw recordings: from a table of positions or places and plain settings to a problem and its record.
 
-    rows → tracks → trips → points → places → courses along moves → Problem
+    rows → tracks → trajectories → points → places → cell sequences → Problem
 
-Each arrow is a file of `messirl.io.positions`; what each recognised, dropped or filled in is said in the record.
+Each arrow is a file of `messirl.io.positions`; the record reports what each of them detected, dropped or filled in.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ NAMES_SHOWN = 12
 
 @dataclass(frozen=True, eq=False)
 class ImportRecord:
-    """What raw recordings became.
+    """The result of an import.
 
     Attributes
     ----------
     problem : Problem
-        What the folder holds.
+        The content of the problem folder.
     said : dict from str to str
-        What was recognised and done, in words, in the order of the work.
+        What was detected and done, in words, in the order of the work.
     numbers : dict
-        The same in numbers: rows, trips, states.
+        The numbers of rows, trajectories and states.
     mapping : dict, optional
-        How positions become places: `Grid`, `Hexagons` or `KMeans` as `to_dict` gives it, and the place of each state.
+        The discretisation of positions (`to_dict` of `Grid`, `Hexagons` or `KMeans`), and the place of each state.
     tracks : list of arrays (T, 2)
-        The positions of each track, for the picture; empty where there are none.
+        The positions of each trajectory, for the picture; empty without positions.
     settings : ImportSettings
-        What was asked for.
+        The settings of the import.
     """
 
     problem: Problem
@@ -59,7 +59,7 @@ class ImportRecord:
     settings: ImportSettings
 
     def summary(self) -> dict[str, Any]:
-        """What import.json holds."""
+        """Return the content of import.json."""
         return {
             "version": __version__,
             **self.numbers,
@@ -70,7 +70,7 @@ class ImportRecord:
 
 
 def import_recordings(source: str | os.PathLike[str], settings: ImportSettings) -> ImportRecord:
-    """Read a table, or all tables of a folder, as a problem; InputError where anything may mean two things."""
+    """Read a table, or all tables of a folder, as a problem; raise InputError if anything is ambiguous."""
     if not isinstance(source, str | os.PathLike):
         what = f"is a {type(source).__name__}, not the path of a table or of a folder"
         raise InputError("source", what, "write it to a file first (DataFrame.to_csv, to_parquet)")
@@ -98,8 +98,8 @@ def _problem(tracks: ImportedTracks, found: ImportedCourses, given: Given | None
     table, actions = transitions(moves, at if places.lattice and settings.adjacent else None)
     features = _features(tracks, found, at, labels, given, settings)
     assert settings.discount is not None, "it was checked"
-    cut = "; a trip that is cut stands for an endless one" if settings.discount < 1 and not settings.goals else ""
-    tracks.said["discount"] = f"{settings.discount:g}{'; trips end at goals' if settings.goals else cut}"
+    cut = "; a trajectory that is cut represents an endless one" if settings.discount < 1 and not settings.goals else ""
+    tracks.said["discount"] = f"{settings.discount:g}{'; trajectories end at goals' if settings.goals else cut}"
     mdp = MDP(
         table,
         np.column_stack(list(features.values())),
@@ -123,7 +123,7 @@ def _problem(tracks: ImportedTracks, found: ImportedCourses, given: Given | None
 
 
 def _moves(tracks: ImportedTracks, found: ImportedCourses, settings: ImportSettings) -> Any:
-    """(S, S) which states follow each other."""
+    """Return the allowed transitions between states, (S, S)."""
     if settings.adjacent:
         near = found.places.near[found.used][:, found.used]
         moves = with_stays(near) if settings.stays else near
@@ -132,7 +132,7 @@ def _moves(tracks: ImportedTracks, found: ImportedCourses, settings: ImportSetti
     moves, stuck = seen_moves(found.made, found.used.size)
     tracks.said["moves"] = f"{moves.nnz:,}, those that were seen"
     if stuck:
-        tracks.said["moves"] += f", and one to itself of each of {counted(stuck, 'place')} that nobody leaves"
+        tracks.said["moves"] += f", and one to itself of each of {counted(stuck, 'place')} that no trajectory leaves"
     return moves
 
 
@@ -151,7 +151,7 @@ def _features(
     own = {} if given is None else {name: values[found.used] for name, values in given.features.items()}
     made = features_of(asked, tracks.raw, tracks.rows, found.state_of(tracks), at, called, own, notes)
     if not made:
-        remedy = "add columns f_… to its points, or ask for other features"
+        remedy = "add columns f_… to its points, or choose other features"
         raise InputError(str(settings.points), "there is no feature", remedy)
     more = f" and {len(made) - NAMES_SHOWN} more" if len(made) > NAMES_SHOWN else ""
     tracks.said["features"] = "; ".join([", ".join(list(made)[:NAMES_SHOWN]) + more, *notes])
@@ -159,7 +159,7 @@ def _features(
 
 
 def _facts(tracks: ImportedTracks, found: ImportedCourses, settings: ImportSettings) -> dict[str, Array]:
-    """Columns of trajectory_meta."""
+    """Return the columns of trajectory_meta."""
     others = [role.name for name, role in tracks.roles.items() if name != "id"]
     roles = {part for name in others for part in (name, *name.split("+"))}
     first, called = found.made.first_rows, tracks.roles["id"].name
@@ -167,13 +167,13 @@ def _facts(tracks: ImportedTracks, found: ImportedCourses, settings: ImportSetti
     meta.setdefault("filled", np.bincount(found.made.trip, found.made.row < 0) / np.diff(found.made.offsets))
     of_features = {*settings.mean, *(text.partition("=")[0] for text in settings.count)}
     left = [name for name in left if name not in of_features]
-    said = f"; left out, since they change within trips: {', '.join(left)}" if left else ""
+    said = f"; left out, since they change within trajectories: {', '.join(left)}" if left else ""
     tracks.said["trajectory_meta"] = ", ".join(meta) + said
     return meta
 
 
 def _numbers(tracks: ImportedTracks, found: ImportedCourses) -> dict[str, Any]:
-    """Rows, trips and states in numbers; the last words of what is said."""
+    """Return the numbers of rows, trajectories and states, and add them to the report."""
     made, raw, rows = found.made, tracks.raw, tracks.rows
     kept = made.offsets.size - 1
     n_trips = kept + sum(found.dropped.values())

@@ -1,4 +1,4 @@
-"""What a record holds so that a page can draw maps: coordinates, and some of the trajectories."""
+"""Data for maps on a page: coordinates of the states, and some of the trajectories."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from messirl.data.mdp import MDP
 from messirl.data.problem import Problem
 from messirl.data.trajectories import Trajectories
 
-TRACKS = 40  # trajectories of each kind that are drawn, at most
+TRACKS = 40  # trajectories of each kind to draw, at most
 
 
 def map_of(problem: Problem, mdp: MDP, parts: Parts) -> dict[str, Any]:
-    """Where states are, or how their network can be laid out, and evenly chosen trajectories of each kind.
+    """Return coordinates or a layout of the states, and evenly spaced trajectories of each kind.
 
-    Of a network with too many states, those that the experts visit are laid out, if these are few enough.
+    If a network has too many states for a layout, only the states that the experts visit are laid out, if few enough.
     """
     xy, laid_out = problem.xy, False
     if xy is None:

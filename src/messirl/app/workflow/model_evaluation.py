@@ -1,4 +1,4 @@
-"""Evaluating a fitted model on the trajectories of a problem: from both to a record."""
+"""Evaluation of a fitted model on the trajectories of a problem."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from messirl.estimators.uniform import uniform_logs, uniform_score
 from messirl.inference import next_state_accuracy
 from messirl.inference.paired_gain import paired_gain
 
-SHOWN = 6  # most features that a remark names
+SHOWN = 6  # features that a warning names, at most
 
 
 def evaluate(
@@ -25,9 +25,9 @@ def evaluate(
     called: str = "the model",
     folder: str = PROBLEM,
 ) -> EvaluationRecord:
-    """The score of a fitted model on the trajectories that the filter `test` takes; None takes all.
+    """Evaluate a fitted model on the trajectories that the filter `test` selects; None selects all.
 
-    called, folder : what the record calls the model and the problem
+    called, folder : names of the model and the problem in the record
     """
     if (problem.mdp.n_states, problem.mdp.n_actions) != (model.mdp_.n_states, model.mdp_.n_actions):
         raise ValueError(
@@ -36,12 +36,12 @@ def evaluate(
         )
     names = (problem.mdp.state_names, model.mdp_.state_names)
     if None not in names and names[0] != names[1]:
-        raise ValueError("the states of the folder have other names: evaluate on the problem the model was fitted to")
+        raise ValueError("the folder names its states differently: evaluate on the problem the model was fitted to")
     differences = _differences(model.mdp_, problem.mdp)
     if differences:
         watcher.note(
-            f"the folder is another problem than the one the model was fitted to: {', '.join(differences)}; scores are "
-            "of the policy that was learnt there"
+            f"the folder differs from the problem that the model was fitted to: {', '.join(differences)}; scores are "
+            "those of the policy learnt there"
         )
     some = problem.trajectories
     if test is not None:
@@ -64,14 +64,14 @@ def evaluate(
 
 
 def _differences(own: MDP, given: MDP) -> list[str]:
-    """How the MDP of a folder differs from that of a model, apart from features that were left out of the fit."""
+    """Return the differences between the MDP of a folder and that of a model, without features left out of the fit."""
     found = [
         f"{name} {getattr(given, name)}, not {getattr(own, name)}"
         for name in ("discount", "horizon")
         if getattr(own, name) != getattr(given, name)
     ]
     if abs(own.transitions - given.transitions).max() > 1e-9 or (own.allowed != given.allowed).any():
-        found.append("other moves")
+        found.append("other transitions")
     if (own.terminal != given.terminal).any():
         found.append("other terminal states")
     names, there = own.feature_ids, given.feature_ids
@@ -79,7 +79,7 @@ def _differences(own: MDP, given: MDP) -> list[str]:
     if missing:
         found.append(f"no feature {', '.join(map(repr, missing[:SHOWN]))}")
     if own.state_action != given.state_action:
-        found.append("features of other things")
+        found.append("features of states instead of actions, or the reverse")
         return found
     rows, others = own.feature_rows, given.feature_rows
     changed = []

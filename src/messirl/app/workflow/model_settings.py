@@ -1,4 +1,4 @@
-"""The estimator that plain settings describe."""
+"""Construction of the estimator that plain settings describe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from messirl.similarity import DynamicTimeWarping, Similarity, as_similarity
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """How to learn: the options of `messirl fit`, as plain numbers and words.
+    """The settings of an estimator: the options of `messirl fit`, as plain numbers and words.
 
     Parameters
     ----------
@@ -28,35 +28,35 @@ class ModelSettings:
     lambda0 : float
         λ0, the strength of MESSI's penalty.
     similarity : {"rbf", "exponential", "complete", "neighbours", "edit", "dtw", "visited"}
-        The similarity of trajectories: of what they collect or, the last three, of where they go.
+        The similarity of trajectories: of their feature counts or, for the last three, of their states.
     sigma : float or "median"
         The width of "rbf".
     scale : float, optional
-        The distance at which "exponential", "edit" or "dtw" is 1/e. None: 1, and 0.5 of "edit".
+        The distance at which "exponential", "edit" or "dtw" is 1/e. None: 1, and 0.5 for "edit".
     standardise_counts : bool
-        Whether similarities see counts in units of their spread.
+        Whether similarities use counts in units of their spread.
     ridge, standardise : float, bool
         As for `MaxEntIRL`.
     theta_prior : float, optional
         Standard deviation of a normal prior of the weights. None: no prior.
     eta : int
-        With "em", the steps between two times that the trajectories are weighted anew.
+        With "em", the number of steps between two updates of the weights of trajectories.
     theta_max, entropy, step_size, max_iter, tol : float, str, float, int, float
         As for the estimators.
     objective : {"choices", "counts"} or None
-        What is made likely: the experts' feature counts, or the choices they made.
+        The objective: likelihood of choices, or feature matching. None: the default of the model.
     reference : {"unlabelled"}, optional
-        The base policy: what is usual among the unlabelled trajectories. None: no base policy.
+        The prior policy: the population policy of the unlabelled trajectories. None: no prior policy.
     reference_strength : float
-        Of the prior of the base policy, in choices per state.
+        The prior strength of that policy, in choices per state.
     unlabelled_weight : float
-        How much an unlabelled trajectory counts among those that are made likely, where an expert's counts 1.
+        The weight of an unlabelled trajectory in the objective, where an expert's has weight 1.
     solver : {"lbfgs", "paper"}, optional
         None: the default of the method.
     features : str, optional
         The names of the features to use, separated by commas. None: all.
     seed : int
-        The seed of whatever is random.
+        The seed of all random numbers.
 
     Examples
     --------
@@ -94,10 +94,10 @@ class ModelSettings:
 
 
 def make_model(settings: ModelSettings, *, unlabelled: bool, xy: Floats | None = None) -> Any:
-    """The estimator, not fitted.
+    """Return the estimator, not fitted.
 
     unlabelled : whether there are trajectories of unknown quality
-    xy : (S, 2) coordinates of the states, where they are known
+    xy : (S, 2) coordinates of the states, if known
     """
     method = OPTIONS[settings.method or ("messi" if unlabelled else "maxent")]
     given = {name: value for name, value in vars(settings).items() if (name, value) != ("solver", None)}
@@ -112,14 +112,14 @@ def make_model(settings: ModelSettings, *, unlabelled: bool, xy: Floats | None =
         settings, {"method": method.option, "solver": solver, "similarity": settings.similarity}
     )
     if method.unlabelled and not unlabelled:
-        raise ValueError(f"--method {method.option} needs unlabelled trajectories: say which with --unlabelled")
+        raise ValueError(f"--method {method.option} needs unlabelled trajectories: name them with --unlabelled")
     check_reference(settings, unlabelled=unlabelled)
     for name in ("entropy", "solver"):
         _refuse_beyond(settings, name, getattr(model, name))
     if settings.unlabelled_weight and not unlabelled:
-        raise ValueError("--unlabelled-weight needs unlabelled trajectories: say which with --unlabelled")
+        raise ValueError("--unlabelled-weight needs unlabelled trajectories: name them with --unlabelled")
     if method.penalised and settings.theta_max is None:
-        raise ValueError("--theta-max none is for maxent: MESSI's strength is lambda0 / theta_max")
+        raise ValueError("--theta-max none needs --method maxent: MESSI's penalty has the strength lambda0 / theta_max")
     return model
 
 
@@ -136,51 +136,49 @@ def _refuse_what_acts_on_nothing(settings: ModelSettings, chosen: dict[str, str 
         if getattr(settings, option) != getattr(ModelSettings, option) and chosen[kind] not in needed:
             name, those = f"--{option.replace('_', '-')}", " or ".join(needed)
             raise ValueError(
-                f"{name} is of --{kind} {those}, and would change nothing with --{kind} {chosen[kind]}: leave it "
-                f"out, or say --{kind} {needed[0]}"
+                f"{name} has no effect with --{kind} {chosen[kind]}, only with {those}: omit it, or use "
+                f"--{kind} {needed[0]}"
             )
     if settings.theta_prior is not None and chosen["method"] == "em":
-        raise ValueError("--theta-prior is not of --method em: leave it out")
+        raise ValueError("--theta-prior has no effect with --method em: omit it")
     if settings.theta_prior is not None and chosen["solver"] == "paper":
-        raise ValueError("--theta-prior does not go with --solver paper, whose steps are those of Alg. 1: leave it out")
+        raise ValueError("--theta-prior cannot be combined with --solver paper, which is Alg. 1: omit it")
     if settings.unlabelled_weight != ModelSettings.unlabelled_weight and chosen["method"] == "em":
-        raise ValueError("--unlabelled-weight is not of --method em, which weighs trajectories itself: leave it out")
+        raise ValueError("--unlabelled-weight has no effect with --method em, which has its own weights: omit it")
     of_counts = chosen["similarity"] != "dtw" and "standardise" in as_similarity(chosen["similarity"]).get_params()
     if not settings.standardise_counts and not of_counts:
-        raise ValueError(
-            f"--no-standardise would change nothing with --similarity {chosen['similarity']}: leave it out"
-        )
+        raise ValueError(f"--no-standardise has no effect with --similarity {chosen['similarity']}: omit it")
     if settings.standardise and not settings.ridge:
-        raise ValueError("--standardise is of the ridge, and there is none: say how strong with --ridge")
+        raise ValueError("--standardise has no effect without a ridge: give its strength with --ridge")
 
 
 def _refuse_beyond(settings: ModelSettings, option: str, chosen: str) -> None:
-    """Choices and base policies are of one model and one solver only."""
+    """Refuse choices and prior policies with other models or solvers than the one that supports them."""
     only = {"entropy": "causal", "solver": "lbfgs"}[option]
     beyond = {"--objective choices": settings.objective == "choices", "--reference": settings.reference is not None}
     for words, said in beyond.items():
         if said and chosen != only:
-            raise ValueError(f"{words} does not go with --{option} {chosen}: leave it out, or say --{option} {only}")
+            raise ValueError(f"{words} cannot be combined with --{option} {chosen}: omit it, or use --{option} {only}")
 
 
 def check_reference(settings: Any, *, unlabelled: bool) -> None:
-    """Refuse a base policy from trajectories that there are not, and the strength of none."""
+    """Refuse a prior policy without unlabelled trajectories, and a prior strength without a prior policy."""
     if settings.reference is not None and not unlabelled:
-        raise ValueError(f"--reference {settings.reference} needs unlabelled trajectories: say which with --unlabelled")
+        raise ValueError(f"--reference {settings.reference} needs unlabelled trajectories: name them with --unlabelled")
     if settings.reference is None and settings.reference_strength != default.REFERENCE_STRENGTH:
         raise ValueError(
-            "--reference-strength is of --reference unlabelled, which is not given: give it, or leave this out"
+            "--reference-strength has no effect without --reference unlabelled: give it, or omit --reference-strength"
         )
 
 
 def make_similarity(settings: ModelSettings, xy: Floats | None = None) -> Any:
-    """The similarity that the settings describe.
+    """Return the similarity that the settings describe.
 
-    xy : (S, 2) coordinates of the states, where they are known
+    xy : (S, 2) coordinates of the states, if known
     """
     if settings.similarity == "dtw":
         if xy is None or not np.isfinite(xy).all():
-            raise ValueError("--similarity dtw needs to know where every state is: give x and y, or choose edit")
+            raise ValueError("--similarity dtw needs coordinates of every state: give x and y, or use edit")
         made: Similarity = DynamicTimeWarping(xy)
     else:
         made = as_similarity(settings.similarity)
@@ -190,26 +188,26 @@ def make_similarity(settings: ModelSettings, xy: Floats | None = None) -> Any:
 
 
 def with_features(mdp: MDP, names: str | None) -> MDP:
-    """The MDP with the features that `--features` names, or with all of them."""
+    """Return the MDP with the features that `--features` names, or with all of them."""
     return mdp if names is None else restricted(mdp, named_features("--features", names, mdp.feature_ids))
 
 
 def restricted(mdp: MDP, names: Sequence[str]) -> MDP:
-    """The MDP with these features only."""
+    """Return the MDP with these features only."""
     columns = [mdp.feature_ids.index(name) for name in names]
     features = mdp.features[..., columns] if mdp.features.ndim == 3 else mdp.features[:, columns]
     return mdp.replace(features=features, feature_names=list(names))
 
 
 def named_features(option: str, text: str, known: Sequence[str]) -> list[str]:
-    """The features that the text of an option names, separated by commas; an error where one is unknown."""
+    """Return the features that the text of an option names, separated by commas; raise if one is unknown."""
     wanted = [name.strip() for name in text.split(",") if name.strip()]
     for name in wanted:
         if name not in known:
             close = did_you_mean(name, known)
             raise ValueError(f"{option}: there is no feature {name!r}; there are {', '.join(known)}{close}")
     if not wanted:
-        raise ValueError(f"{option} names none: give at least one")
+        raise ValueError(f"{option} names no feature: give at least one")
     twice = next((name for name in wanted if wanted.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"{option} names {twice!r} twice: name it once")

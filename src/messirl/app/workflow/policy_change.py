@@ -1,4 +1,4 @@
-"""A base policy, and what the experts change in it: state by state, and as a whole."""
+"""The difference between the experts' policy and the prior policy, by state and overall."""
 
 from __future__ import annotations
 
@@ -20,28 +20,27 @@ from messirl.planning import log_likelihood
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What a policy π, learnt from experts, changes in the base policy π₀.
+    """The difference between a policy π learnt from experts and the prior policy π₀.
 
     Attributes
     ----------
     base, policy : array (S, A)
-        π₀, and π at the first step, or towards the goal shown.
+        π₀, and π at the first step or, with goals, for the goal shown.
     log_ratio : array (S, A)
         log π/π₀; zero where an action is not allowed.
     divergence : array (S,)
-        Σ_a π log π/π₀ in nats: by how much a choice in this state departs from what is usual.
+        Σ_a π log π/π₀ in nats: the KL divergence from the prior policy in each state.
     usual, raised : array of int (S,)
-        The likeliest action under π₀, and the one whose rise contributes most to the divergence; −1 where there is no
-        choice of actions.
+        The likeliest action under π₀, and the one whose increase contributes most to the divergence; −1 where only one
+        action is allowed.
     others, experts : array of int (S,)
-        How many choices the unlabelled and the expert's trajectories made in each state.
+        The numbers of choices of the unlabelled and of the expert's trajectories in each state.
     order : array of int
-        The states in which a trajectory made a choice, by their expected visits times their divergence, the largest
-        first.
+        The states in which a trajectory made a choice, ordered by expected visits times divergence, the largest first.
     mean : float
-        The divergence of a choice, on average over the expected visits.
+        The divergence per choice, averaged over the expected visits.
     expert, held_out : float or None
-        The log-probability per step that π₀ alone gives the expert's and the held-out trajectories.
+        The log-probability per step of the expert's and the held-out trajectories under π₀.
     """
 
     base: Floats
@@ -58,14 +57,14 @@ class Change:
     held_out: float | None = None
 
     def summary(self) -> dict[str, Any]:
-        """What fit.json holds of it."""
+        """Return the entry of fit.json."""
         return {"expert": self.expert, "held_out": self.held_out, "mean_divergence": self.mean}
 
 
 def change_of(model: MaximumEntropy, policy: Floats | None, parts: Parts) -> Change | None:
-    """What a fitted model changes in its base policy; None without one, or without any choice.
+    """Return the difference between a fitted model and its prior policy; None without one, or without any choice.
 
-    policy : π (S, A) of the model, of the first step or towards one goal
+    policy : π (S, A) of the model, at the first step or for one goal
     """
     mdp = model.mdp_
     if mdp.reference is None or policy is None:
@@ -96,7 +95,7 @@ def change_of(model: MaximumEntropy, policy: Floats | None, parts: Parts) -> Cha
 
 
 def base_score(mdp: MDP, trajectories: Trajectories) -> float:
-    """Log-probability per step of trajectories under the base policy of the MDP."""
+    """Return the log-probability per step of trajectories under the prior policy of the MDP."""
     base: Any = np.broadcast_to(np.asarray(mdp.reference), mdp.policy_shape)
     if trajectories.goals is not None:
         base = dict.fromkeys(np.unique(trajectories.goals).tolist(), mdp.reference)
@@ -105,7 +104,7 @@ def base_score(mdp: MDP, trajectories: Trajectories) -> float:
 
 
 def _choices(mdp: MDP, some: Trajectories | StreamedTrajectories | None) -> Ints:
-    """How often each state was left, (S,)."""
+    """Return the number of choices made in each state, (S,)."""
     if isinstance(some, StreamedTrajectories):
         kinds = gathered(mdp, some).own
         return np.bincount(kinds.choices(mdp).state, kinds.often, mdp.n_states).astype(np.int64)

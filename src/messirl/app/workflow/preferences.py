@@ -1,12 +1,12 @@
-"""The experts' preferences: the features whose weight differs from zero, by what they contribute.
+"""The experts' preferences: features with significant weights, ordered by their contribution.
 
-A penalty draws weights towards zero or along each other, so no preference is claimed from a penalised fit. Its weights
-are fitted again to the experts alone, without the penalty but with a weak normal prior (standard deviation 10 in units
-of each feature), which keeps weights finite where few experts do not determine them.
+A penalty shrinks weights towards zero or towards each other, so no preference is claimed from a penalised fit. Its
+weights are refitted to the experts only, without the penalty but with a weak normal prior (standard deviation 10 in
+units of each feature), which keeps weights finite if few experts do not determine them.
 
-A weight has the unit of its feature, so weights are compared by what they contribute to the choices of a trajectory:
-|θ_j| times how much the feature varies over the states, or steps, that the model expects. Where trajectories end by
-themselves, a feature that is the same everywhere counts too, since every step costs it.
+A weight has the unit of its feature, so weights are compared by their contribution to the choices of a trajectory:
+|θ_j| times the variation of the feature over the states, or steps, that the model expects. If trajectories end by
+themselves, a constant feature contributes too, since every step adds it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from messirl.estimators._convergence_report import quietly
 from messirl.estimators.uniform import uniform_score
 from messirl.inference import EstimationTable, estimation_table
 
-ROUNDING = 1e-12  # of a mean square: smaller variances are rounding errors
+ROUNDING = 1e-12  # variances below this share of the mean square are rounding errors
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Preferences:
     Attributes
     ----------
     model : MaxEntIRL
-        The fit that they are of.
+        The fit of these weights.
     table : EstimationTable or None
-        Estimates and intervals; None where one trajectory or one individual allows none.
+        Estimates and intervals; None if one trajectory or one individual allows none.
     refitted : bool
-        Whether this is another fit than the one that the record is of.
+        Whether this is a different fit from that of the record.
     below_chance : bool
         Whether it explains the experts' own choices worse than equally likely actions do.
     """
@@ -55,7 +55,7 @@ class Preferences:
 
     @property
     def ends(self) -> tuple[Floats, Floats]:
-        """Lower and upper ends of the 95 % intervals, (d,) each; NaN where a weight has none, or the fit is none."""
+        """Lower and upper ends of the 95 % intervals, (d,) each; NaN where a weight has none or the fit failed."""
         if self.table is None or not self.model.converged_ or self.below_chance:
             none = np.full(self.model.theta_.size, np.nan)
             return none, none
@@ -63,7 +63,7 @@ class Preferences:
         return low, high
 
     def summary(self) -> dict[str, Any]:
-        """What files hold of them."""
+        """Return the entry of result files."""
         estimates = None if self.table is None else self.table.rows()
         return {"refitted": self.refitted, "below_chance": self.below_chance, "estimates": estimates}
 
@@ -71,7 +71,7 @@ class Preferences:
 def refit_without_penalty(
     model: Any, mdp: MDP, expert: Trajectories, groups: npt.ArrayLike | None = None
 ) -> Preferences:
-    """Return the preferences behind a fit with a penalty, or to unlabelled trajectories too."""
+    """Return the preferences for a fit that has a penalty or uses unlabelled trajectories."""
     causal = model.entropy == "causal"
     again = MaxEntIRL(
         entropy=model.entropy,
@@ -94,11 +94,11 @@ def preferences_of(model: Any, expert: Trajectories, table: EstimationTable | No
 
 
 def table_of(model: Any, expert: Trajectories, groups: npt.ArrayLike | None = None) -> EstimationTable | None:
-    """Return the estimation table of a fit to the experts, or None where nothing varies that errors could rest on."""
+    """Return the estimation table of a fit to the experts, or None if too little varies for standard errors."""
     alike = groups is not None and len(set(np.asarray(groups).tolist())) < 2
     if len(expert) < 2 or not (expert.lengths > 1).any() or alike:
         return None
-    with warnings.catch_warnings():  # warnings about the data were raised by the fit; few clusters are a remark
+    with warnings.catch_warnings():  # the fit has raised all warnings about the data; few clusters are noted elsewhere
         warnings.simplefilter("ignore")
         return estimation_table(model, expert, groups)
 
@@ -110,11 +110,11 @@ class Signs:
     Attributes
     ----------
     preferred, avoided : list of str
-        Those whose interval leaves out zero.
+        Those whose interval excludes zero.
     unclear : list of str
         Those whose interval includes zero.
     unknown : list of str
-        Those without an interval: on the bound, or not identified.
+        Those without an interval: at the bound, or not identified.
     """
 
     preferred: list[str]
@@ -124,15 +124,15 @@ class Signs:
 
     @property
     def tested(self) -> bool:
-        """Whether any weight has an interval."""
+        """True if any weight has an interval."""
         return bool(self.preferred or self.avoided or self.unclear)
 
 
 def signs_of(names: Sequence[str], low: Floats, high: Floats, contribution: Floats) -> Signs:
-    """Sort features by what the intervals of their weights say.
+    """Sort features by the sign of their weight, from its interval.
 
     low, high : (d,) ends of the interval of each weight; NaN where it has none
-    contribution : (d,) by which they are ordered, none below zero
+    contribution : (d,) the nonnegative key of their order
     """
     order, known = ranked(contribution), np.isfinite(low) & np.isfinite(high)
     up, down = known & (low > 0.0), known & (high < 0.0)
@@ -141,12 +141,12 @@ def signs_of(names: Sequence[str], low: Floats, high: Floats, contribution: Floa
 
 
 def contributions(model: Any) -> Floats:
-    """|θ_j| times how much feature j varies over what a fitted model expects to meet, (d,)."""
+    """Return |θ_j| times the spread of feature j over what a fitted model expects to visit, (d,)."""
     return np.asarray(np.abs(model.theta_) * spreads(model))
 
 
 def spreads(model: Any) -> Floats:
-    """How much each feature varies over the states, or steps, that a fitted model expects to meet, (d,)."""
+    """Return the spread of each feature over the states, or steps, that a fitted model expects to visit, (d,)."""
     mdp, visits = model.mdp_, np.nan_to_num(model.visitation_)
     weight = visits if visits.sum() > 0 else np.ones(mdp.n_states)
     if mdp.state_action:
@@ -154,7 +154,7 @@ def spreads(model: Any) -> Floats:
     weight = weight / max(float(weight.sum()), 1e-300)
     rows = mdp.feature_rows
     square = np.asarray(weight @ (rows.multiply(rows) if hasattr(rows, "multiply") else rows**2)).ravel()
-    if model.goals_ is None and not mdp.terminal.any():  # what is the same everywhere changes no choice
+    if model.goals_ is None and not mdp.terminal.any():  # a constant feature changes no choice
         mean = np.asarray(weight @ rows).ravel()
         square = np.where(square - mean**2 > ROUNDING * square, square - mean**2, 0.0)
     return np.asarray(np.sqrt(square))

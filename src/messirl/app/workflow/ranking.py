@@ -10,7 +10,7 @@ ALIKE = 1e-9  # relative difference below which numbers count as equal
 
 
 def ranked(values: Floats) -> Ints:
-    """The indices of the numbers, the largest first; equal ones stay in their order."""
+    """Return the indices of the numbers, the largest first; equal ones stay in their order."""
     order = np.argsort(-values, kind="stable")
     falls = values[order[:-1]] - values[order[1:]] > ALIKE * np.abs(values[order[:-1]])
     level = np.concatenate([[0], np.cumsum(falls)])[: order.size]

@@ -1,7 +1,7 @@
-"""What a fit, a choice, a diagnosis or an evaluation found: all that a page, a terminal and a file of numbers show.
+"""Records of a fit, a selection or a diagnosis: everything that a page, a terminal and a JSON file show.
 
-A record is filled by its workflow and only read afterwards. `summary()` is what fit.json, select.json,
-diagnosis.json and evaluate.json hold.
+A record is filled by its workflow and only read afterwards. `summary()` is the content of fit.json, select.json and
+diagnosis.json.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ class Score:
     name : str
         The method, in words.
     fit_on : str
-        What it was fitted to, in words.
+        The trajectories it was fitted to, in words.
     expert : float or None
-        On the expert's own trajectories.
+        The score on the expert's own trajectories.
     held_out : float or None
-        On the held-out trajectories; None without any.
+        The score on the held-out trajectories; None without any.
     note : str
-        What else is to be known, such as that the fit did not converge.
+        A note, such as that the fit did not converge.
     gain : Gain or None
-        What it gains on the held-out trajectories over the experts alone, paired by trajectory; None where one of the
-        two is missing.
+        The gain over the experts only on the held-out trajectories, paired by trajectory; None if one of the two is
+        missing.
     """
 
     name: str
@@ -68,26 +68,26 @@ class Score:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Record:
-    """What every record has.
+    """The common part of all records.
 
     Attributes
     ----------
     title : str
         The title of the page.
     folder : str
-        What was read.
+        The source of the data.
     command : str
-        The command line that produces the record again.
+        The command line that reproduces the record.
     counts : dict from str to int
-        How many trajectories there were of each kind, {"expert": 10, "unlabelled": 500, "test": 464}.
+        The number of trajectories of each kind, {"expert": 10, "unlabelled": 500, "test": 464}.
     filters : dict from str to str
-        The filters that chose them, {"expert": "who = guide"}.
+        The filters that selected them, {"expert": "who = guide"}.
     settings : dict from str to str
         The arguments of the estimator, as text.
     warnings : list of str
-        Remarks that concern the result.
+        Warnings that concern the result.
     by : list of Breakdown
-        What was found, group by group of the column that was asked for.
+        Results by group of the column of `--by`.
     """
 
     title: str = ""
@@ -106,43 +106,43 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class FitRecord(Record):
-    """What a fit found; `summary()` is what fit.json holds.
+    """The record of a fit; `summary()` is the content of fit.json.
 
     Attributes
     ----------
     model : estimator
         The fitted model.
     xy : array (S, 2) or None
-        Coordinates of the states, not finite where a state has none.
+        Coordinates of the states; not finite for a state without coordinates.
     scores : list of Score
         The method first, then the baselines.
     preferences : Preferences or None
-        The weights of the experts without a penalty, on which sentences rest.
+        The weights of the experts without a penalty, for the sentences.
     estimates : list of dict or None
         One per feature, with name, estimate, std_error, robust_std_error, outer_std_error, t and p, each of which may
         be None.
     table : EstimationTable or None
-        The same, to be printed.
+        The same, for printing.
     ratios : list of WeightRatio
-        The ratios of weights that were asked for.
+        The requested ratios of weights.
     tests : list of dict
-        The likelihood-ratio tests that were asked for: which features it is without, statistic, degrees and p.
+        The requested likelihood-ratio tests: the features left out, statistic, degrees and p.
     statistics : dict from str to float
-        Numbers that describe the whole fit, such as its log-likelihood.
+        Statistics of the whole fit, such as its log-likelihood.
     dynamics : dict
-        How the dynamics are known: {"kind": "known"}, or the evidence of estimated dynamics.
+        The source of the dynamics: {"kind": "known"}, or the evidence for estimated dynamics.
     verdict : Verdict or None
-        Which of the methods predicts the held-out trajectories best; None without any, or with one method only.
+        The comparison of methods on held-out trajectories; None without any, or with one method only.
     change : Change or None
-        What the experts change in the base policy, where there is one.
+        The difference from the prior policy, if there is one.
     goal : int or None
-        With goals, the one that the policy is shown for; None is the one with the most expected visits.
+        With goals, the one that the policy is shown for. None: the one with the most expected visits.
     laid_out : bool
-        Whether `xy` was made from the moves, because there are no coordinates: then directions mean nothing.
+        Whether `xy` is a layout of the transitions, for lack of coordinates; directions then have no meaning.
     y_down : bool
         Whether y grows downwards, as in images.
     tracks : dict from str to Trajectories
-        Some of the expert and of the unlabelled trajectories, to be drawn.
+        Some of the expert and of the unlabelled trajectories, for drawing.
     """
 
     title: str = field()  # the first argument, and without the default that a Record has
@@ -164,7 +164,7 @@ class FitRecord(Record):
     tracks: dict[str, Trajectories] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:
-        """What fit.json holds."""
+        """Return the content of fit.json."""
         model = self.model
         return {
             "folder": self.folder,
@@ -199,7 +199,7 @@ class FitRecord(Record):
 
     @property
     def uses_unlabelled(self) -> bool:
-        """Whether the fit learnt from unlabelled trajectories."""
+        """True if the fit learnt from unlabelled trajectories."""
         return described(self.model)[1] != EXPERT
 
     @property
@@ -216,7 +216,7 @@ class FitRecord(Record):
 
     @property
     def on_a_line(self) -> bool:
-        """Whether all states that have coordinates lie on one line, along x or along y."""
+        """True if all states with coordinates lie on a line along x or along y."""
         if not self.placed.size:
             return False
         extent = np.ptp(np.asarray(self.xy, dtype=np.float64)[self.placed], axis=0)
@@ -232,7 +232,7 @@ class FitRecord(Record):
 
     @property
     def policy(self) -> Floats | None:
-        """π (S, A) of the first step, or towards the goal shown; None where there is no choice at all."""
+        """π (S, A) at the first step, or for the goal shown; None if there is no choice."""
         mdp = self.model.mdp_
         if mdp.horizon == 1:
             return None
@@ -245,25 +245,25 @@ class FitRecord(Record):
 
     @property
     def at_bound(self) -> int:
-        """How many weights lie on the bound ‖θ‖∞ ≤ θ_max."""
+        """The number of weights at the bound ‖θ‖∞ ≤ θ_max."""
         bound = self.model.theta_max
         return 0 if bound is None else int((np.abs(self.model.theta_) >= bound * (1 - 1e-9)).sum())
 
     @property
     def remarks(self) -> list[str]:
-        """The warnings, what was seen of the dynamics, and that the fit did not converge where no warning says so."""
+        """The warnings, the report on the dynamics, and non-convergence unless a warning states it."""
         said = [*self.warnings, *(f"dynamics: {line}" for line in self.dynamics.get("report", ()))]
         if not self.model.converged_ and not any("converge" in words for words in said):
             said.append(f"The fit did not converge: {self.model.termination_}.")
         return said
 
     def called(self, kind: str, i: int) -> str:
-        """The name of a "feature", a "state" or an "action", or its number."""
+        """Return the name of a "feature", a "state" or an "action", or its number."""
         names = getattr(self.model.mdp_, f"{kind}_names")
         return str(names[i]) if names else f"{kind} {i}"
 
     def half_widths(self) -> Floats:
-        """Half of the 95 % interval of every weight without a penalty, (d,); NaN where none is known."""
+        """Return half the 95 % interval of every weight, (d,); NaN where none is known, or with a penalty."""
         out = np.full(self.model.theta_.size, np.nan)
         if self.model.quadratic_ is not None or self.table is None:
             return out
@@ -273,28 +273,28 @@ class FitRecord(Record):
 
 @dataclass(frozen=True, eq=False)
 class SelectionRecord(Record):
-    """What was chosen, and why; `summary()` is what select.json holds.
+    """The record of a selection; `summary()` is the content of select.json.
 
     Attributes
     ----------
     validation : Validation or None
-        What the candidates scored; None where nothing could be held out.
+        The scores of the candidates; None if nothing could be held out.
     choice : Choice
-        What was chosen.
+        The choice and its reason.
     model : MESSICV
-        The choice, fitted.
+        The chosen candidate, fitted.
     expert, held_out : float or None
-        The score of the choice on the expert's own and on held-out trajectories.
+        The scores of the chosen candidate on the expert's own and on held-out trajectories.
     nested : NestedScore or None
-        The score of the whole procedure, if it was asked for.
+        The score of the whole procedure, if requested.
     intervals : dict from str to list or None
-        The 95 % bootstrap interval of each weight by the name of its feature, if intervals were asked for.
+        The 95 % bootstrap interval of each weight by the name of its feature, if requested.
     preferences : Preferences or None
-        The weights of the experts without a penalty, on which sentences rest.
+        The weights of the experts without a penalty, for the sentences.
     stability : list of dict or None
-        Where nothing could be held out, how stable MESSI's policy is at each λ0.
+        The stability of MESSI's policy at each λ0, if nothing could be held out.
     seconds : float
-        How long choosing took.
+        The time of the selection.
     """
 
     validation: Validation | None
@@ -315,12 +315,12 @@ class SelectionRecord(Record):
 
     @property
     def zero(self) -> int:
-        """The candidate that every gain on a page is over: what is chosen of experts only, else the fixed default."""
+        """Index of the candidate that gains on a page are over: the choice for the experts only, or the default."""
         use, found = getattr(self.model, "use_", None), self.validation
         return self.choice.default if use is None or found is None else found.candidates.index(use.alone)
 
     def summary(self) -> dict[str, Any]:
-        """What select.json holds."""
+        """Return the content of select.json."""
         choice, found, use = self.choice, self.validation, self.model.use_
         chosen, made = choice.candidate, self.model.best_estimator_.get_params(deep=False)
         out: dict[str, Any] = {
@@ -369,16 +369,16 @@ class SelectionRecord(Record):
 
 @dataclass(frozen=True, eq=False)
 class DiagnosisRecord(Record):
-    """A diagnosis, and the names of the things in it; `summary()` is what diagnosis.json holds.
+    """The record of a diagnosis; `summary()` is the content of diagnosis.json.
 
     Attributes
     ----------
     diagnosis : Diagnosis
-        What was found.
+        The diagnosis.
     ids : sequence of str
-        What the unlabelled trajectories are called.
+        The names of the unlabelled trajectories.
     features : list of str
-        What the features are called.
+        The names of the features.
     lambda0 : float
         λ0 of the model that was diagnosed.
     """
@@ -394,7 +394,7 @@ class DiagnosisRecord(Record):
         return narrative.diagnosis_sentences(self)
 
     def summary(self) -> dict[str, Any]:
-        """What diagnosis.json holds."""
+        """Return the content of diagnosis.json."""
         found, choice = self.diagnosis, self.diagnosis.choice
         most, least = self.extremes(LISTED)
         return {
@@ -426,7 +426,7 @@ class DiagnosisRecord(Record):
         }
 
     def rows(self, which: Iterable[int] | None = None) -> Iterator[dict[str, Any]]:
-        """What was found of unlabelled trajectories, one dict each, as they are asked for; by default of all."""
+        """Yield one dict of results per unlabelled trajectory; by default for all."""
         some = enumerate(self.ids) if which is None else ((j, self.ids[j]) for j in which)
         return ({"trajectory_id": name, **self.diagnosis.row(j)} for j, name in some)
 
@@ -445,16 +445,16 @@ class DiagnosisRecord(Record):
 
 
 def weights(model: Any) -> dict[str, float]:
-    """θ by the name of its feature, or by its number."""
+    """Return θ by the name of each feature, or by its number."""
     return dict(zip(model.mdp_.feature_ids, model.theta_.tolist(), strict=True))
 
 
 def settings_of(model: Any) -> dict[str, str]:
-    """The arguments of an estimator, as text."""
+    """Return the arguments of an estimator as text, without callback and theta_init."""
     return {name: text for name, text in parameters_of(model).items() if name not in ("callback", "theta_init")}
 
 
 def parameters_of(model: Any) -> dict[str, str]:
-    """All arguments of an estimator, as text; of a table, such as a base policy, its shape."""
+    """Return all arguments of an estimator as text; of an array, such as a prior policy, its shape."""
     given = model.get_params(deep=False).items()
     return {name: f"array {value.shape}" if isinstance(value, np.ndarray) else str(value) for name, value in given}

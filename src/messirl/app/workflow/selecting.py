@@ -1,4 +1,4 @@
-"""How to use unlabelled trajectories, chosen by held-out expert ones: from a problem and settings to a record."""
+"""Selection of how to use unlabelled trajectories, by cross-validation: from a problem and settings to a record."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from messirl.estimators import MESSI
 from messirl.inference import Breakdown
 from messirl.selection import LAMBDAS, MESSICV, bootstrap, nested_score, stability
 
-ENOUGH = 40  # resamples: 95 % of fewer are all of them
+ENOUGH = 40  # resamples; a 95 % interval from fewer is their whole range
 
 
 @dataclass(frozen=True)
 class SelectSettings:
-    """What to choose from, and how: the options of `messirl select`.
+    """The options of `messirl select`.
 
     Parameters
     ----------
@@ -36,23 +36,23 @@ class SelectSettings:
     groups : str, optional
         Hold out whole groups of experts, named by this column of the problem's `meta`.
     by : str, optional
-        Break the score of test trajectories, and the likeness of unlabelled ones, down by this column of `meta`.
+        Break down the score of test trajectories and the agreement of unlabelled ones by this column of `meta`.
     lambdas : tuple of float, optional
-        The λ0 to choose from. None: those of `MESSICV`.
+        The values of λ0 to choose from. None: those of `MESSICV`.
     nested : bool
-        Whether the whole procedure is scored as well.
+        Whether to score the whole procedure by nested cross-validation.
     bootstrap : int, optional
-        95 % intervals of θ from so many resamples. None: no intervals.
+        The number of resamples for 95 % intervals of θ. None: no intervals.
     features : str, optional
         The names of the features to use, separated by commas. None: all.
     objective : {"choices", "counts"} or None
-        What every candidate makes likely: the experts' feature counts, or the choices they made.
+        The objective of every candidate: likelihood of choices, or feature matching.
     reference : {"unlabelled"}, optional
-        The base policy of every candidate: what is usual among the unlabelled trajectories. None: no base policy.
+        The prior policy of every candidate: the population policy of the unlabelled trajectories. None: none.
     reference_strength : float
-        Of the prior of the base policy, in choices per state.
+        The prior strength of that policy, in choices per state.
     seed : int
-        The seed of whatever is random.
+        The seed of all random numbers.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class SelectSettings:
 
     @property
     def shared(self) -> dict[str, Any]:
-        """What every estimator made here is given."""
+        """The arguments of every estimator made here."""
         names = ("theta_max", "theta_prior", "objective", "reference", "reference_strength")
         return {name: getattr(self, name) for name in names}
 
@@ -106,25 +106,24 @@ def select(
     streamed: StreamedTrajectories | None = None,
     executor: Any = None,
 ) -> SelectionRecord:
-    """Divide the problem, and choose; where no expert trajectory can be held out, say how stable each λ0 is too.
+    """Divide the problem and choose a candidate; if nothing can be held out, also measure the stability of each λ0.
 
-    folder : what errors and the record call the problem
+    folder : name of the problem in errors and in the record
     streamed : unlabelled trajectories that stay in files, instead of those that `split` names
     executor : runs splits and resamples (see execution.run); None: this process
     """
     if streamed is not None and settings.bootstrap is not None:
-        raise ValueError("--bootstrap draws unlabelled trajectories anew, which cannot stay in files: leave it out")
+        raise ValueError("--bootstrap resamples unlabelled trajectories, which cannot stay in files: omit it")
     parts = with_streamed(divide(problem, split, watcher, folder), split, streamed)
     mdp = with_features(parts.problem.mdp, settings.features)
     check_reference(settings, unlabelled=parts.unlabelled is not None)
     groups = parts.groups(settings.groups)
     by = groups_by(parts, settings.by, settings.groups, watcher)
     if by is not None and parts.test is None and not isinstance(parts.unlabelled, Trajectories):
-        raise ValueError("--by is of --test and of --unlabelled, and neither is given: give one, or leave it out")
+        raise ValueError("--by has no effect without --test and --unlabelled: give one, or omit --by")
     if settings.nested and len(set(range(len(parts.expert)) if groups is None else groups)) < 3:
         raise ValueError(
-            "--nested holds out one expert trajectory (or group) twice, for which there must be at least three: leave "
-            "it out, or take more"
+            "--nested needs at least three expert trajectories (or groups), as it holds out twice: omit it, or add more"
         )
     model = MESSICV(
         lambdas=settings.lambdas or LAMBDAS,
@@ -142,21 +141,21 @@ def select(
         model.set_params(progress=count).fit(mdp, parts.expert, parts.unlabelled, groups, executor=executor)
     seconds = time.monotonic() - began
     model.set_params(progress=None)
-    held = list(replace(model.best_estimator_.standing_, penalty=()).remarks(mdp, model.theta_))  # by the box
+    held = list(replace(model.best_estimator_.standing_, penalty=()).remarks(mdp, model.theta_))  # weights at bounds
     notes = watcher.noted([*map(parts.named, remarks(heard)), *held])
     watcher.keep(model)
     nested = intervals = rows = None
-    with warnings.catch_warnings():  # what they say about the data was said above
+    with warnings.catch_warnings():  # the fit has given all warnings about the data
         warnings.simplefilter("ignore")
         if model.validation_ is None and parts.unlabelled is not None and streamed is None:
             rows = _stability(settings, mdp, parts, watcher, executor)
         if settings.nested and model.validation_ is not None:
-            watcher.say("choosing anew for every outer split")
+            watcher.say("repeating the choice for every outer split")
             nested = nested_score(model, mdp, parts.expert, parts.unlabelled, groups, executor=executor)
         if settings.bootstrap is not None:
             intervals = _intervals(settings, model, mdp, parts, watcher, executor)
             if settings.bootstrap < ENOUGH:
-                said = f"intervals from {settings.bootstrap} resamples are rough, and often too short: take more than"
+                said = f"intervals from {settings.bootstrap} resamples are rough and often too short: use more than"
                 notes += watcher.noted([f"{said} {ENOUGH}"])
     preferences = refit_without_penalty(model.best_estimator_, mdp, parts.expert, groups)
     notes += watcher.noted(few_experts(settings.groups, parts))
@@ -183,7 +182,7 @@ def select(
 
 
 def _by_group(by: By, parts: Parts, model: MESSICV) -> list[Breakdown]:
-    """Scores of what was chosen, where there are held-out ones, and the likeness of unlabelled trajectories."""
+    """Return held-out scores of the chosen candidate, if any, and the agreement of unlabelled trajectories."""
     out = [] if parts.test is None else scores_by(by, parts, model._log_likelihood(parts.test), held_out=True)
     if model.likeness_ is not None and isinstance(parts.unlabelled, Trajectories):
         out.append(likeness_by(by, parts, model.likeness_))
@@ -215,7 +214,7 @@ def _intervals(
 def _stability(
     settings: SelectSettings, mdp: MDP, parts: Parts, watcher: Watcher, executor: Any
 ) -> list[dict[str, float]]:
-    """How stable the policy is at each λ0, all with the same draws."""
+    """Return the stability of the policy at each λ0, all with the same draws."""
     assert parts.unlabelled is not None
     model = MESSI(**settings.shared)
     lambdas, rows = settings.lambdas or LAMBDAS, []

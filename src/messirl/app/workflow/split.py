@@ -1,4 +1,4 @@
-"""Which trajectories of a problem are the expert's, which are of unknown quality, which are held out."""
+"""Division of the trajectories of a problem into expert, unlabelled and held-out ones."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from messirl.data.problem import Problem
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
 
-PROBLEM = "the problem"  # what errors call a problem without a name
+PROBLEM = "the problem"  # name in errors of a problem without a name
 
 
 @dataclass(frozen=True)
 class Split:
-    """How to divide the trajectories of a problem.
+    """The division of the trajectories of a problem.
 
     Parameters
     ----------
     expert, unlabelled, test : str, optional
-        Filters over the columns of the problem's `meta` (see `messirl.data.filters`): which trajectories are the
-        expert's, which are of unknown quality, and which are held out. Without `expert` these are all that the other
-        two do not take.
+        Filters over the columns of the problem's `meta` (see `messirl.data.filters`) for the trajectories of the
+        expert, those of unknown quality, and those held out. Without `expert`, the expert's are all trajectories that
+        the other two filters do not select.
     n_expert, n_unlabelled : int, optional
-        Draw so many of them at random. None: take all.
+        Draw this many of them at random. None: use all.
     seed : int
         The seed of these draws.
 
@@ -56,29 +56,29 @@ class Split:
 
     @property
     def filters(self) -> dict[str, str]:
-        """The filters that were given, by what they choose."""
+        """The filters that were given, by the part that they select."""
         given = {"expert": self.expert, "unlabelled": self.unlabelled, "test": self.test}
         return {kind: text for kind, text in given.items() if text is not None}
 
 
 @dataclass(frozen=True)
 class Parts:
-    """A problem, divided.
+    """A problem divided into parts.
 
     Attributes
     ----------
     problem : Problem
-        The whole of it.
+        The whole problem.
     expert : Trajectories
-        The expert's.
+        The expert's trajectories.
     unlabelled : Trajectories, StreamedTrajectories or None
-        Those of unknown quality; None where there are none.
+        The trajectories of unknown quality; None without any.
     test : Trajectories or None
-        Those that are held out; None where there are none.
+        The held-out trajectories; None without any.
     rows : dict from str to array of int or None
-        The numbers that the trajectories of each part have in the problem.
+        The indices in the problem of the trajectories of each part.
     dynamics : dict
-        How the dynamics are known: {"kind": "known"}, or the evidence of estimated dynamics.
+        The source of the dynamics: {"kind": "known"}, or the evidence for estimated dynamics.
     """
 
     problem: Problem
@@ -90,11 +90,11 @@ class Parts:
 
     @property
     def learnt(self) -> tuple[Any, ...]:
-        """What is learnt from: the expert's trajectories, and those of unknown quality where there are any."""
+        """The training data: the expert's trajectories, and those of unknown quality if there are any."""
         return (self.expert,) if self.unlabelled is None else (self.expert, self.unlabelled)
 
     def named(self, text: str) -> str:
-        """A remark in which trajectories have the names of the problem, not their numbers in a part."""
+        """Return a warning with the names of trajectories in the problem instead of their numbers in a part."""
         ids = self.problem.trajectory_ids
         if ids is None:
             return text
@@ -108,23 +108,23 @@ class Parts:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many there are of each kind."""
+        """The number of trajectories of each part."""
         named = {"expert": self.expert, "unlabelled": self.unlabelled, "test": self.test}
         return {name: len(some) for name, some in named.items() if some is not None}
 
     def groups(self, column: str | None, part: str = "expert") -> list[str] | None:
-        """The group of every trajectory of a part: its entry in a column of the problem's `meta`."""
+        """Return the group of every trajectory of a part: its entry in a column of the problem's `meta`."""
         if column is None or self.rows[part] is None:
             return None
         given = self.column("--groups", column)[self.rows[part]]
         empty = int(empty_cells(given).sum())
         if empty:
             who = f"{empty} {part} {'trajectory' if empty == 1 else 'trajectories'}"
-            raise ValueError(f"--groups {column} is empty for {who}: fill it in, or leave them out with a filter")
+            raise ValueError(f"--groups {column} is empty for {who}: fill it in, or exclude them with a filter")
         return [str(value) for value in given]
 
     def column(self, option: str, column: str) -> Any:
-        """A column of the problem's `meta`, which an option names."""
+        """Return the column of the problem's `meta` that an option names."""
         meta = self.problem.meta
         if column not in meta:
             known, close = ", ".join(meta) or "none", did_you_mean(column, meta)
@@ -133,9 +133,9 @@ class Parts:
 
 
 def divide(problem: Problem, split: Split, watcher: Watcher = SILENT, called: str = PROBLEM) -> Parts:
-    """Divide a problem with known dynamics; where there is nothing to learn, an error says so."""
+    """Divide a problem with known dynamics; raise if there is nothing to learn."""
     if len(problem.trajectories) and problem.mdp.allowed.sum(axis=1).max() < 2:
-        raise ValueError(f"no state of {called} has a choice of moves: there is nothing to learn")
+        raise ValueError(f"no state of {called} allows more than one action: there is nothing to learn")
     parts = parts_of(problem, split, watcher, called)
     for name, some in (("expert", parts.expert), ("test", parts.test)):
         if some is not None and some.lengths.max() < 2:
@@ -144,7 +144,7 @@ def divide(problem: Problem, split: Split, watcher: Watcher = SILENT, called: st
 
 
 def with_streamed(parts: Parts, split: Split, streamed: StreamedTrajectories | None) -> Parts:
-    """The parts with trajectories of unknown quality that stay in files, where there are any."""
+    """Return the parts with trajectories of unknown quality that stay in files, if there are any."""
     if streamed is None:
         return parts
     if split.unlabelled is not None:
@@ -153,19 +153,19 @@ def with_streamed(parts: Parts, split: Split, streamed: StreamedTrajectories | N
 
 
 def parts_of(problem: Problem, split: Split, watcher: Watcher, called: str) -> Parts:
-    """The trajectories of each part; only that there are any is checked."""
+    """Return the trajectories of each part, checking only that there are any."""
     every = problem.trajectories
     if len(every) == 0:
-        raise ValueError(f"{called} holds no trajectory: there is nothing to learn from")
+        raise ValueError(f"{called} has no trajectories: there is nothing to learn from")
     rows = rows_of(problem.facts, split, watcher)
     unlabelled, test = (None if rows[name] is None else every[rows[name]] for name in ("unlabelled", "test"))
     return Parts(problem, every[rows["expert"]], unlabelled, test, rows)
 
 
 def rows_of(facts: Mapping[str, Any], split: Split, watcher: Watcher) -> dict[str, Any]:
-    """Rows of each part, None where there is none; `facts` has one row per trajectory.
+    """Return the rows of each part, None for a part without any; `facts` has one row per trajectory.
 
-    Experts are never unlabelled as well, and nothing held out is learnt from.
+    An expert trajectory is never also unlabelled, and a held-out one is never used for training.
     """
     random = np.random.default_rng(split.seed)
     expert, unlabelled, test = (
@@ -176,7 +176,7 @@ def rows_of(facts: Mapping[str, Any], split: Split, watcher: Watcher) -> dict[st
         named = [rows for rows in (unlabelled, test) if rows is not None]
         expert = np.setdiff1d(np.arange(len(facts["trajectory_id"])), np.concatenate([*named, []]))
         if expert.size == 0:
-            raise ValueError("--unlabelled and --test take every trajectory: narrow them, or give --expert")
+            raise ValueError("--unlabelled and --test select every trajectory: narrow them, or give --expert")
     expert = _drawn(expert, split.n_expert, "expert", random)
     if unlabelled is not None:
         both = np.intersect1d(expert, unlabelled).size
@@ -184,17 +184,17 @@ def rows_of(facts: Mapping[str, Any], split: Split, watcher: Watcher) -> dict[st
             raise ValueError("all trajectories of --unlabelled are the expert's: widen it, or narrow --expert")
         if both:
             watcher.note(
-                f"{both} of the trajectories of --unlabelled are the expert's, and taken as the expert's alone"
+                f"{both} of the trajectories of --unlabelled are the expert's, and used as expert trajectories only"
             )
         unlabelled = _drawn(np.setdiff1d(unlabelled, expert), split.n_unlabelled, "unlabelled", random)
     elif split.n_unlabelled is not None:
-        raise ValueError("--n-unlabelled without --unlabelled: say which trajectories are of unknown quality")
+        raise ValueError("--n-unlabelled has no effect without --unlabelled: name the trajectories of unknown quality")
     for name, rows in (("expert", expert), ("unlabelled", unlabelled)):
         both = 0 if rows is None or test is None else np.intersect1d(rows, test).size
         if both:
             raise ValueError(
-                f"{both} {'trajectory is' if both == 1 else 'trajectories are'} in --test and in --{name}: what is "
-                "held out must not be learnt from; narrow one of the filters"
+                f"{both} {'trajectory is' if both == 1 else 'trajectories are'} in both --test and --{name}: held-out "
+                "trajectories must not be used for training; narrow one of the filters"
             )
     return {"expert": expert, "unlabelled": unlabelled, "test": test}
 

@@ -1,4 +1,4 @@
-"""Which of several methods predicts held-out trajectories best, and how sure that is: in numbers and in a sentence."""
+"""The comparison of methods on held-out trajectories: the best one, with intervals and a sentence."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ NAMED = 3  # methods that a sentence names
 
 @dataclass(frozen=True)
 class Verdict:
-    """Which method predicts the held-out trajectories best.
+    """The method that predicts the held-out trajectories best.
 
     Attributes
     ----------
     best : str
         The method with the highest score, in words.
     alone : str
-        The method that learns from the experts alone, in words.
+        The method that learns from the experts only, in words.
     gain : Gain or None
-        What the best gains over it, paired by trajectory; None if it is the best itself.
+        What the best gains over `alone`, paired by trajectory; None if that is the best itself.
     alike : list of str
-        The methods from which the best does not differ clearly: the 95 % interval of the difference includes zero.
+        The methods without a clear difference from the best: the 95 % interval of the difference includes zero.
     methods, trajectories : int
         How many methods were compared, and on how many held-out trajectories.
     without : dict from str to Gain
-        What the first method gains over each that learns from the experts alone, where it learns from others too.
+        If the first method uses unlabelled trajectories, what it gains over each method that learns from the experts
+        only.
     """
 
     best: str
@@ -46,14 +47,14 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """The same in one sentence."""
+        """The verdict in one sentence."""
         if self.trajectories < 2:
-            return f"{self.best} predicts the one held-out trajectory best, from which no interval can be had."
+            return f"{self.best} predicts the one held-out trajectory best; one trajectory allows no interval."
         said = f"{self.best} predicts the {self.trajectories:,} held-out trajectories best"
         if self.gain is not None and np.isinf(self.gain.mean):
-            said += f"; {self.alone} on the experts alone rules some of them out"
+            said += f"; {self.alone} on the experts only gives some of them zero probability"
         elif self.gain is not None:
-            said += f", {self.gain} over {self.alone} on the experts alone"
+            said += f", {self.gain} over {self.alone} on the experts only"
         if not self.alike:
             return f"{said}; every other method is clearly behind."
         if len(self.alike) > NAMED:
@@ -61,7 +62,7 @@ class Verdict:
         return f"{said}; no clear difference from {listed([quoted(name) for name in self.alike])}."
 
     def summary(self) -> dict[str, Any]:
-        """What fit.json holds of it."""
+        """Return the entry of fit.json."""
         return {**asdict(self), "sentence": self.sentence}
 
 
@@ -73,13 +74,13 @@ def judged(
     without: Sequence[int] = (),
     cluster: Sequence[str] | None = None,
 ) -> tuple[Verdict, list[Gain]]:
-    """The verdict, and what each method gains over the one that learns from the experts alone.
+    """Return the verdict, and what each method gains over the one that learns from the experts only.
 
-    names, logs : of the methods, and the log-probabilities (n,) that each gives the held-out trajectories
-    steps : of the trajectories, (n,)
-    alone : which method learns from the experts alone
-    without : those that the first method, which learns from others too, is compared with, as they do not
-    cluster : whose the trajectories are, (n,), where those of one individual may hang together
+    names, logs : the methods, and the log-probabilities (n,) that each gives the held-out trajectories
+    steps : (n,) steps of the trajectories
+    alone : index of the method that learns from the experts only
+    without : indices of the methods without unlabelled trajectories that the first one, which uses them, is compared to
+    cluster : (n,) the individual of each trajectory, where those of one individual may be dependent
     """
     best = int(ranked(np.maximum([own.sum() for own in logs], -np.finfo(np.float64).max))[0])
     gains = [paired_gain(own, logs[alone], steps, cluster=cluster) for own in logs]

@@ -1,4 +1,4 @@
-"""What a workflow reports while it works, to a terminal, a page, or nobody."""
+"""Progress reports and warnings of a workflow while it runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Count = Callable[[int, int], None]  # called with (done, all)
 
 
 def _nothing(*_: Any) -> None:
-    """Ignore what is reported."""
+    """Ignore a report."""
 
 
 def _uncounted(title: str, unit: str, *, at_most: bool = False) -> AbstractContextManager[Count]:
@@ -29,16 +29,16 @@ class Watcher:
     Parameters
     ----------
     say : callable
-        Called with a few words on what begins now or was found on the way.
+        Called with a few words on the current stage or an intermediate result.
     note : callable
-        Called with a remark that does not stop the work; the record also has the remarks that concern the result.
+        Called with a warning that does not stop the work; the record keeps the warnings that concern the result.
     progress : callable
-        Called with a title and the unit that is counted, and `at_most=True` where the end may come before all are done.
-        It returns a context manager that gives a function, which is called with (done, all).
+        Called with a title and the unit that is counted, and `at_most=True` if the work may end before all are done. It
+        returns a context manager that gives a function, which is called with (done, all).
     begin : callable
         Called when all arguments have been checked and the work begins.
     keep : callable
-        Called with the fitted model before anything else is done with it, so that a long fit is not lost.
+        Called with the fitted model as soon as it is fitted, so that a long fit is not lost.
 
     Examples
     --------
@@ -54,9 +54,9 @@ class Watcher:
     keep: Callable[[Any], None] = _nothing
 
     def fit(self, model: Any, *data: Any, named: Callable[[str], str] = str) -> list[str]:
-        """Fit the model, counting its iterations; its remarks are noted and returned.
+        """Fit the model with a count of its iterations; note and return its warnings.
 
-        named : puts names of trajectories into a remark, where it has their numbers
+        named : replaces numbers of trajectories by their names in a warning
         """
         with self.progress("fit", "iterations", at_most=True) as count, warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
@@ -66,7 +66,7 @@ class Watcher:
         return self.noted([*map(named, remarks(heard)), *getattr(model, "remarks_", ())])
 
     def noted(self, texts: list[str]) -> list[str]:
-        """The texts themselves, after noting each of them."""
+        """Note each of the texts, and return them."""
         for text in texts:
             self.note(text)
         return texts
@@ -76,12 +76,12 @@ SILENT = Watcher()
 
 
 def remarks(heard: Iterable[warnings.WarningMessage]) -> list[str]:
-    """The texts of the warnings, without those that differ from an earlier one only in their numbers.
+    """Return the texts of the warnings, without those that differ from an earlier one only in their numbers.
 
-    Of trajectories that are cut, the one that least was seen of, whichever set it is in.
+    Of the warnings about trajectories that are cut off, only that of the most incomplete one is kept.
     """
     said = [warning.message for warning in heard]
     cuts = [one for one in said if isinstance(one, CutWarning)]
-    worst = max(cuts, key=lambda one: one.weight, default=None)  # of equals the first: counted in its whole set
+    worst = max(cuts, key=lambda one: one.weight, default=None)  # the first of equal ones, counted in its whole set
     texts = [str(one) for one in said if one is worst or not isinstance(one, CutWarning)]
     return list({re.sub(r"\d+(\.\d+)?", "#", text): text for text in reversed(texts)}.values())[::-1]

@@ -1,9 +1,9 @@
-"""Several files of a folder replaced at once: a reader finds all of the old ones or all of the new ones.
+"""Atomic replacement of several files of a folder: a reader finds either all old or all new files.
 
-The new files are written into a hidden folder inside, which is then renamed to REPLACING in one step: from that moment
-on they count as the content of the folder, and `current` says so. Then they are linked into their places, and the
-hidden folder is removed. If the process is killed before the renaming the old files stay, after it the new ones count;
-the next replacement tidies up. Files that are not named stay as they are.
+The new files are written into a hidden subfolder, which is then renamed to REPLACING in one step. From that moment they
+are the content of the folder, and `current` returns their location. Then they are linked into their places, and the
+hidden folder is removed. If the process is killed before the renaming, the old files stay; after it, the new ones are
+valid. The next replacement removes leftovers. All other files stay unchanged.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 REPLACING = ".messirl-replacing"
-HIDDEN = ".messirl-part-"  # beginning of the names of folders in which files are prepared
+HIDDEN = ".messirl-part-"  # prefix of folders in which files are prepared
 
 
 def current(folder: Path) -> Path:
-    """Where the files of a folder are: in it, or in the complete set that was about to replace them."""
+    """Return the location of the valid files: the folder, or the complete set that was about to replace them."""
     return folder / REPLACING if (folder / REPLACING).is_dir() else folder
 
 
 def replace_files(folder: Path, files: Mapping[str, bytes], known: Collection[str]) -> None:
-    """Write all files; those of `known` that are not among them are removed."""
+    """Write all files, and remove those of `known` that are not among them."""
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     _finish(folder, known)
@@ -49,7 +49,7 @@ def _hidden(folder: Path) -> Path:
 
 
 def _finish(folder: Path, known: Collection[str]) -> None:
-    """Put the files of REPLACING, if it is there, into their places."""
+    """Move the files of REPLACING, if it exists, into their places."""
     new = folder / REPLACING
     if not new.is_dir():
         return
@@ -59,7 +59,7 @@ def _finish(folder: Path, known: Collection[str]) -> None:
     for name in names:
         try:
             os.link(new / name, ready / name)
-        except OSError:  # the file system has no links
+        except OSError:  # the file system does not support links
             shutil.copyfile(new / name, ready / name)
         os.replace(ready / name, folder / name)
     for name in set(known) - set(names):

@@ -1,4 +1,4 @@
-"""From tables to a problem: each table is read against those before it, then all are put together."""
+"""Construction of a problem from tables: each is checked against those before it, then all are combined."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from messirl.io.tables.error_collector import LIMIT, Faults
 from messirl.io.tables.label_index import ANY, Ids
 from messirl.io.tables.table import Table, load_table
 
-DENSE = 50_000_000  # entries of a table of features that is kept dense
+DENSE = 50_000_000  # maximum number of entries of dense features
 
 
 def problem_from_tables(
     states: Any, edges: Any, trajectories: Any, meta: Any = None, *, discount: float, horizon: int | None = None
 ) -> Problem:
-    """A problem from tables: paths of CSV or Parquet files, data frames, Arrow tables, mappings of columns.
+    """Make a problem from tables: paths of CSV or Parquet files, data frames, Arrow tables, or mappings of columns.
 
-    What was interpreted (another separator, decimal commas, steps from 1, rows out of order) is in its `notes`.
+    Interpretations (another delimiter, decimal commas, steps from 1, rows out of order) are listed in its `notes`.
     """
     sources = {"states": states, "edges": edges, "trajectories": trajectories, "trajectory_meta": meta}
     tables = {name: load_table(source, name) for name, source in sources.items() if source is not None}
     problem = build(Faults(), tables, Settings(discount, horizon, where="problem"))
-    assert problem is not None, "what is wrong was raised"
+    assert problem is not None, "faults raise an error"
     return problem
 
 
 def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tuple[Trajectories, Array]:
-    """Trajectories and what they are called, from a table `trajectory_id`, `step`, `state`, optionally `action`.
+    """Read trajectories and their ids from a table `trajectory_id`, `step`, `state`, optionally `action`.
 
-    problem : whose states and actions they are; without it both must be numbers, and nothing else is checked
+    problem : defines the states and actions; without it both must be numbers, and nothing else is checked
 
-    What was interpreted (another separator, steps from 1, rows out of order) is a UserWarning.
+    Interpretations (another delimiter, steps from 1, rows out of order) raise a UserWarning.
     """
     faults, table = Faults(), load_table(source, "trajectories")
     mdp = problem.mdp if isinstance(problem, Problem) else problem
@@ -57,7 +57,7 @@ def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tupl
         states = _known(table, "state", mdp.n_states, own.state_ids, mdp.state_names)
         actions = _known(table, "action", mdp.n_actions, own.action_ids, mdp.action_names)
     steps = read_steps(faults, table, states, actions)
-    assert steps is not None, "what is wrong was raised"
+    assert steps is not None, "faults raise an error"
     tracks = Tracks(Trajectories(steps.states, steps.order.offsets, steps.actions), steps)
     if mdp is not None:
         _check_fit(faults, mdp, tracks, table, (states, actions))
@@ -67,14 +67,14 @@ def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tupl
 
 
 def _known(table: Table, noun: str, n: int, ids: Array | None, names: tuple[str, ...] | None) -> Ids:
-    """How a table may refer to states or actions of a problem: by their ids, else by their names, else by number."""
+    """Return the ids by which a table refers to states or actions: ids of the problem, else names, else numbers."""
     if ids is None and names is not None and noun in table.cells and table.column(noun).kind == "text":
         ids = np.array(names, dtype=object)
     return Ids.of(noun, n, ids)
 
 
 def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -> Problem | None:
-    """Read each table against those before it; if there is no fault, put the problem together."""
+    """Check each table against those before it; without faults, build the problem."""
     states = read_states(faults, tables["states"]) if "states" in tables else States()
     edges = None
     given = faults.attempt(_given_actions, tables.get("edges"), settings)
@@ -85,7 +85,7 @@ def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -
         return None
     if "goal" in tracks.steps.columns and tracks.trajectories.goals is None:
         where = tables["trajectories"].where
-        faults.notes.append(f"{where}: column 'goal' is kept, but not used; goals are read from trajectory_meta")
+        faults.notes.append(f"{where}: column 'goal' is kept but not used; goals are read from trajectory_meta")
     mdp = faults.attempt(_mdp, states, states.ids, edges, settings, tables)
     if mdp is None:
         return None
@@ -101,7 +101,7 @@ def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -
 
 @dataclass(frozen=True, eq=False)
 class Tracks:
-    """The trajectories of a folder, the table they come from, and facts about each of them."""
+    """The trajectories of a folder, their table, and their metadata."""
 
     trajectories: Trajectories
     steps: Steps
@@ -109,14 +109,14 @@ class Tracks:
 
     @property
     def ids(self) -> Array:
-        """What the trajectories are called; 0, 1, … if they have no ids."""
+        """Ids of the trajectories; 0, 1, … if they have none."""
         ids = self.steps.order.ids
         labels = ids.array()
         return np.arange(ids.n) if labels is None else labels
 
 
 def read_tracks(faults: Faults, tables: dict[str, Table], states: Ids | None, actions: Ids | None) -> Tracks | None:
-    """The tables trajectories and, if there is one, trajectory_meta."""
+    """Read the table trajectories and, if it exists, trajectory_meta."""
     steps = read_steps(faults, tables["trajectories"], states, actions) if "trajectories" in tables else None
     meta: dict[str, Array] = {}
     goals: Ints | None = None
@@ -136,7 +136,7 @@ def assembled(
     edge_columns: dict[str, Array],
     notes: tuple[str, ...],
 ) -> Problem:
-    """The problem made of an MDP and of what else the tables hold."""
+    """Combine an MDP and the remaining content of the tables into a problem."""
     called = tracks.ids
     plain = called.dtype.kind == "i" and np.array_equal(called, np.arange(called.size))
     return Problem(
@@ -155,19 +155,19 @@ def assembled(
 
 
 def all_notes(faults: Faults, tables: dict[str, Table]) -> tuple[str, ...]:
-    """Notes on what was interpreted while the tables were read, each once."""
+    """Return the distinct notes on what was interpreted while the tables were read."""
     return tuple(dict.fromkeys([*(note for table in tables.values() for note in table.notes), *faults.notes]))
 
 
 def _rows_of_moves(mdp: MDP, edges: Edges) -> Ints:
-    """The row of the table of edges for every move of the MDP, in the order of `mdp.transitions`."""
+    """Return the row of the table of edges for every transition, in the order of `mdp.transitions`."""
     keys = (edges.source * mdp.n_actions + edges.action) * mdp.n_states + edges.target
     order = np.argsort(keys, kind="stable")
     return np.asarray(order[np.searchsorted(keys[order], entry_keys(mdp))])
 
 
 def _given_actions(edges: Table | None, settings: Settings | None) -> Ids | None:
-    """The actions as problem.json gives them: names (the labels, if edges are labelled), or their number."""
+    """Return the actions given in problem.json: names (the labels, if edges are labelled), or their number."""
     names = None if settings is None else settings.names.get("action_names")
     if settings is None or (names is None and settings.n_actions is None):
         return None
@@ -184,10 +184,10 @@ def _mdp(states: States, ids: Ids, edges: Edges, settings: Settings, tables: dic
     names = [*states.feature_names, *edges.feature_names]
     if not names:
         where = f"{tables['states'].where}, {tables['edges'].where}"
-        raise InputError(where, "have no feature", "add a column f_… to the states, or g_… to the edges")
+        raise InputError(where, "have no features", "add a column f_… to the states, or g_… to the edges")
     if states.terminal[edges.source].all():
-        what = "no edge leaves a state that is not terminal"
-        raise InputError(tables["edges"].where, what, "give the moves of the other states")
+        what = "no edge leaves a non-terminal state"
+        raise InputError(tables["edges"].where, what, "add the transitions of non-terminal states")
     if states.names is not None and settings.names.get("state_names") is not None:
         raise InputError(settings.where, "state_names are given twice", "drop them, or the column name of the states")
     n_states, n_actions = ids.n, edges.actions.n
@@ -212,26 +212,26 @@ def _mdp(states: States, ids: Ids, edges: Edges, settings: Settings, tables: dic
     except (ValueError, TypeError) as error:
         of_tables = str(error).startswith("feature ")
         where = f"{tables['states'].where}, {tables['edges'].where}" if of_tables else settings.where
-        what, _, remedy = str(error).rpartition(": ")  # most of them say what to do
+        what, _, remedy = str(error).rpartition(": ")  # most messages end with a remedy
         raise InputError(where, what or remedy, remedy if what else "correct it") from None
 
 
 def labels_of(ids: Ids) -> list[str] | None:
-    """Labels as names; None where things are numbered."""
+    """Return labels as names; None if ids are numbers."""
     return None if ids.labels is None else ids.labels.to_pylist()
 
 
 def _step_features(states: States, edges: Edges, choice: Ints, size: tuple[int, int]) -> Any:
-    """f(s, a) = Σ_s' p(s'|s,a) (f(s'), g(s, a, s')), shape (S, A, d); sparse (S·A, d) where that is too large.
+    """Compute f(s, a) = Σ_s' p(s'|s,a) (f(s'), g(s, a, s')), shape (S, A, d); sparse (S·A, d) if that is too large.
 
-    Computed as g₀ + Σ p (g − g₀), g₀ being those of the first edge: exact if all edges of a choice have equal features.
+    Computed as g₀ + Σ p (g − g₀) with g₀ of the first edge: exact if all edges of a choice have equal features.
     """
     open_ = ~states.terminal[edges.source]
     values = np.hstack([states.features[edges.target], edges.features])[open_]
     rows, first, group = np.unique(choice[open_], return_index=True, return_inverse=True)
     weight = edges.probability[open_] / np.bincount(group, edges.probability[open_], minlength=rows.size)[group]
     expected: Floats = values[first].copy()
-    with np.errstate(over="ignore", invalid="ignore"):  # the MDP refuses what is not finite, with a better message
+    with np.errstate(over="ignore", invalid="ignore"):  # the MDP rejects non-finite values with a better message
         np.add.at(expected, group, (values - expected[group]) * weight[:, None])
     n_rows, d = size[0] * size[1], values.shape[1]
     if n_rows * d <= DENSE:
@@ -243,9 +243,9 @@ def _step_features(states: States, edges: Edges, choice: Ints, size: tuple[int, 
 
 
 def _check_fit(faults: Faults, mdp: MDP, tracks: Tracks, table: Table, called: tuple[Ids, Ids]) -> None:
-    """Every fault between trajectories and MDP, with the labels and the rows of the table.
+    """Report faults of the trajectories under the MDP, with the labels and rows of the table.
 
-    That a trajectory begins where `start` does not allow it does not stop the reading, since the user may still give
+    A trajectory whose first state has zero `start` probability does not stop the reading, since the user may still give
     another start before a fit.
     """
     found = chain(goal_faults(tracks.trajectories), trajectory_faults(mdp, tracks.trajectories))
@@ -267,7 +267,7 @@ def _check_fit(faults: Faults, mdp: MDP, tracks: Tracks, table: Table, called: t
 
 
 def _located(fault: Fault, tracks: Tracks, table: Table, called: tuple[Ids, Ids]) -> InputError:
-    """A fault in terms of the table: its labels, its row, and its way of counting steps."""
+    """Express a fault in terms of the table: its labels, row and numbering of steps."""
     states, actions = called
     what = fault.what(states.show, actions.show)
     if fault.trajectory is None:

@@ -1,8 +1,8 @@
-"""What a folder calls its states and actions, and where states are, kept inside the file of a model fitted to it.
+"""Labels of states and actions and coordinates of states, stored in the file of a model fitted to a folder.
 
-A model knows names, which need not be the labels: a table of states may have both, and a folder may have labels but no
-names. The labels are one more array in the .npz file, JSON as bytes, and coordinates another; the rest of the file
-stays the same.
+A model stores names, which need not be the labels: a table of states may have both, and a folder may have labels but no
+names. The labels are one more array in the .npz file, JSON as bytes, and coordinates another; the rest of the file is
+unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Labels:
 
     @classmethod
     def of(cls, problem: Problem) -> Labels:
-        """The labels of a problem."""
+        """Return the labels of a problem."""
         both = problem.state_ids, problem.action_ids
         states, actions = (None if ids is None else [str(label) for label in ids.tolist()] for ids in both)
         return cls(states, actions, problem.y_down, problem.xy)
@@ -57,7 +57,7 @@ def save_model(model: Any, path: str | os.PathLike[str], problem: Problem) -> No
 
 
 def read_labels(path: str | os.PathLike[str], mdp: MDP) -> Labels:
-    """What the file of a model of that MDP says of its folder; nothing if it was not written by `save_model`."""
+    """Read the labels stored with a model of that MDP; empty if the file was not written by `save_model`."""
     with open(path, "rb") as file:
         try:
             archive = Archive(file)
@@ -66,16 +66,16 @@ def read_labels(path: str | os.PathLike[str], mdp: MDP) -> Labels:
             raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({shortly(error)})") from error
     for labels, many in ((found.states, mdp.n_states), (found.actions, mdp.n_actions)):
         if labels is not None and not (isinstance(labels, list) and [*map(type, labels)] == [str] * many):
-            raise ValueError(f"{os.fspath(path)} is a damaged messirl model (its labels are not {many} texts)")
+            raise ValueError(f"{os.fspath(path)} is a damaged messirl model (its labels are not {many} strings)")
     if found.xy is not None and (found.xy.shape != (mdp.n_states, 2) or found.xy.dtype.kind != "f"):
-        raise ValueError(f"{os.fspath(path)} is a damaged messirl model (its coordinates are not those of its states)")
+        raise ValueError(f"{os.fspath(path)} is a damaged messirl model (its coordinates do not match its states)")
     if not isinstance(found.y_down, bool):
-        raise ValueError(f"{os.fspath(path)} is a damaged messirl model (its y_down is no flag)")
+        raise ValueError(f"{os.fspath(path)} is a damaged messirl model (its y_down is not a boolean)")
     return found
 
 
 def called(index: Array, labels: list[str] | None = None) -> Any:
-    """An Arrow column of labels, or of the numbers themselves; −1 is null."""
+    """Return an Arrow column of labels, or of the numbers themselves; −1 is null."""
     import pyarrow as pa
 
     at = pa.array(index, pa.int64(), mask=index < 0)

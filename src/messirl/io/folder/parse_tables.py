@@ -1,6 +1,6 @@
-"""What the four tables of a problem say: states, edges, steps of trajectories, and facts about each trajectory.
+"""The four tables of a problem: states, edges, steps of trajectories, and metadata of trajectories.
 
-One function per table. Each checks its table by itself and against the names in the tables read before.
+One function per table. Each checks its table by itself and against the ids in the tables read before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from messirl.io.tables.label_index import Ids
 from messirl.io.tables.step_order import Order, read_order
 from messirl.io.tables.table import Table
 
-FARTHEST = 1e100  # the largest coordinate: squares of distances are finite
+FARTHEST = 1e100  # largest coordinate: keeps squared distances finite
 STATE_COLUMNS = ("state", "terminal", "start", "x", "y", "name")
 EDGE_COLUMNS = ("from", "to", "action", "probability")
 STEP_COLUMNS = ("trajectory_id", "step", "state", "action")
@@ -76,11 +76,11 @@ class Steps:
 
 
 def read_states(faults: Faults, table: Table) -> States:
-    """`state`, `f_*`, and optionally `terminal`, `start`, `x` and `y`, `name`; any further column is kept."""
+    """Read `state`, `f_*`, and optionally `terminal`, `start`, `x` and `y`, `name`; any further column is kept."""
     found = States(feature_names=[name for name in table.names if name.startswith("f_")])
     order: Any = slice(None)
     if table.n_rows == 0:
-        faults.add(table.error("has no row", "give one row per state"))
+        faults.add(table.error("has no rows", "give one row per state"))
     elif has_columns(faults, table, "state"):
         found.ids, order = _state_ids(faults, table)
     found.features = _matrix(faults, table, found.feature_names)[order]
@@ -94,7 +94,7 @@ def read_states(faults: Faults, table: Table) -> States:
         if names is not None:
             shown = table.column("name").show
             again = repeated(np.array(names, dtype=object))
-            faults.rows(table, again, lambda row: f"name {shown(row)} occurs twice", "make names differ")
+            faults.rows(table, again, lambda row: f"name {shown(row)} occurs twice", "use distinct names")
             found.names = np.array(names, dtype=object)[order].tolist()
     used = {*STATE_COLUMNS, *found.feature_names}
     if "x" in table.cells and "y" in table.cells:
@@ -108,7 +108,7 @@ def read_states(faults: Faults, table: Table) -> States:
 
 
 def _coordinates(faults: Faults, table: Table, name: str) -> Floats:
-    """A column of coordinates, NaN where there is none; so far apart that no map could be drawn is a fault."""
+    """Read a column of coordinates, NaN where empty; values too large to draw a map are faults."""
     values = numbers(faults, table, name, null_ok=True)
     far = np.isfinite(values) & (np.abs(values) > FARTHEST)
     faults.rows(table, far, lambda row: f"{name} is {values[row]:g}", f"give coordinates up to {FARTHEST:g}")
@@ -116,13 +116,13 @@ def _coordinates(faults: Faults, table: Table, name: str) -> Floats:
 
 
 def _kept(faults: Faults, table: Table, used: Container[str]) -> dict[str, Array]:
-    """The columns that messirl does not use, as they are."""
+    """Return the columns that messirl does not use, unchanged."""
     columns = {name: faults.attempt(table.column, name) for name in table.names if name not in used}
     return {name: column.array() for name, column in columns.items() if column is not None}
 
 
 def _state_ids(faults: Faults, table: Table) -> tuple[Ids | None, Any]:
-    """What states are called, and the rows in the order of their indices."""
+    """Return the ids of the states, and the rows in the order of their indices."""
     column, n = id_column(faults, table, "state"), table.n_rows
     if column is None:
         return None, slice(None)
@@ -142,27 +142,27 @@ def _matrix(faults: Faults, table: Table, names: list[str]) -> Floats:
 
 
 def _distribution(faults: Faults, table: Table) -> Floats:
-    """Weights of the first state, made to sum to one."""
+    """Read the weights of the initial state, normalised to sum to one."""
     weights = numbers(faults, table, "start")
-    faults.rows(table, weights < 0, lambda row: f"start is {weights[row]:g}", "write weights of at least 0")
+    faults.rows(table, weights < 0, lambda row: f"start is {weights[row]:g}", "weights must be >= 0")
     if not np.all(weights >= 0):
         return weights
     with np.errstate(over="ignore"):
         total = float(weights.sum())
     if not 0 < total < np.inf:
-        remedy = "give some state a weight" if total == 0 else "write smaller ones"
+        remedy = "give some state a positive weight" if total == 0 else "use smaller weights"
         faults.add(table.error(f"the weights in start sum to {total:g}", remedy))
         return weights
     return weights if abs(total - 1.0) <= 1e-12 else weights / total
 
 
 def read_edges(faults: Faults, table: Table, states: Ids | None, given: Ids | None) -> Edges | None:
-    """`from`, `to`, `action`, and optionally `probability` and `g_*`.
+    """Read `from`, `to`, `action`, and optionally `probability` and `g_*`.
 
-    given : the actions, if problem.json lists or counts them
+    given : the actions, if problem.json gives their names or number
     """
     if table.n_rows == 0:
-        faults.add(table.error("has no row", "give one row per move"))
+        faults.add(table.error("has no rows", "give one row per transition"))
         return None
     names = [name for name in table.names if name.startswith("g_")]
     features = _matrix(faults, table, names)
@@ -171,7 +171,7 @@ def read_edges(faults: Faults, table: Table, states: Ids | None, given: Ids | No
     if stochastic:
         probability = numbers(faults, table, "probability")
         wrong = (probability < 0) | (probability > 1 + SUM_TOLERANCE)
-        faults.rows(table, wrong, lambda row: f"probability is {probability[row]:g}", "it lies in [0, 1]")
+        faults.rows(table, wrong, lambda row: f"probability is {probability[row]:g}", "it must lie in [0, 1]")
     kept = _kept(faults, table, {*EDGE_COLUMNS, *names})
     remark_columns(faults, table, kept, ("probability",))
     remark_features(faults, table, kept, "g_")
@@ -185,14 +185,14 @@ def read_edges(faults: Faults, table: Table, states: Ids | None, given: Ids | No
     action = actions.find(faults, table, "action")
     if states.n * actions.n > LARGEST:
         what = f"names {actions.n} actions for {states.n} states"
-        faults.add(table.error(what, "number the actions of each state from 0 on"))
+        faults.add(table.error(what, "number the actions of each state from 0, so that states share them"))
     if len(faults.found) == before:
         _check_moves(faults, table, source * actions.n + action, target, states.n, probability if stochastic else None)
     return Edges(actions, source, target, action, probability, features, names, kept)
 
 
 def _action_ids(faults: Faults, table: Table) -> Ids | None:
-    """What actions are called: 0 … A − 1, all of which must occur, or labels, sorted."""
+    """Return the ids of the actions: 0 … A − 1, all of which must occur, or sorted labels."""
     column = id_column(faults, table, "action")
     if column is None:
         return None
@@ -203,7 +203,7 @@ def _action_ids(faults: Faults, table: Table) -> Ids | None:
     gap = np.flatnonzero(used != np.arange(used.size))
     if gap.size:
         row = int(np.flatnonzero(column.values == used[gap[0]])[0])
-        what = f"action {used[gap[0]]} occurs, but {'no action below 0 may' if used[0] < 0 else f'{gap[0]} does not'}"
+        what = f"action {used[gap[0]]} occurs, but {'must not be negative' if used[0] < 0 else f'{gap[0]} does not'}"
         remedy = "number actions 0, 1, 2, …, or give n_actions in problem.json"
         faults.add(table.error(what, remedy, row))
         return None
@@ -213,13 +213,13 @@ def _action_ids(faults: Faults, table: Table) -> Ids | None:
 def _check_moves(
     faults: Faults, table: Table, choice: Ints, target: Ints, n_states: int, probability: Floats | None
 ) -> None:
-    """No move twice; one move per choice (from, action), or probabilities that sum to one over a choice."""
+    """Check that no transition occurs twice, and that each (from, action) has one, or probabilities that sum to one."""
     again = repeated(choice * n_states + target)
-    faults.rows(table, again, lambda row: "the same from, action and to occur before", "drop the row")
+    faults.rows(table, again, lambda row: "the same from, action and to occur in an earlier row", "delete the row")
     if probability is None:
-        remedy = "give a column probability, or another action"
+        remedy = "add a column probability, or use another action"
         twice = repeated(choice) & ~again
-        faults.rows(table, twice, lambda row: "the same from and action lead elsewhere before", remedy)
+        faults.rows(table, twice, lambda row: "the same from and action lead elsewhere in an earlier row", remedy)
         return
     _, first, group = np.unique(choice, return_index=True, return_inverse=True)
     sums = np.bincount(group, weights=probability)
@@ -229,14 +229,14 @@ def _check_moves(
         table,
         off,
         lambda row: f"the probabilities of this from and action sum to {sums[group[row]]:.4f}, not 1",
-        "divide them by their sum, or add the move that lacks",
+        "divide them by their sum, or add the missing transition",
     )
 
 
 def read_steps(faults: Faults, table: Table, states: Ids | None, actions: Ids | None) -> Steps | None:
-    """`trajectory_id`, `step`, `state`, and optionally `action`, empty in the last row of a trajectory.
+    """Read `trajectory_id`, `step`, `state`, and optionally `action`, empty in the last row of a trajectory.
 
-    Rows may be in any order. Steps count 0, 1, 2, … in every trajectory, or 1, 2, 3, … in every one of them.
+    Rows may be in any order. Steps count 0, 1, 2, … in every trajectory, or 1, 2, 3, … in every trajectory.
     """
     if not has_columns(faults, table, "trajectory_id", "step", "state"):
         return None
@@ -261,7 +261,7 @@ def _actions(faults: Faults, table: Table, actions: Ids, order: Order) -> Ints:
     if column is not None:
         remedy = "give one action per step, or drop the column"
         faults.rows(table, column.null & ~last, lambda row: "action is empty", remedy)
-        remedy = "leave it empty there"
+        remedy = "leave the last action empty"
         faults.rows(table, ~column.null & last, lambda row: f"action {column.show(row)} follows the last state", remedy)
     return np.asarray(taken[order.rows][~order.ends])
 
@@ -269,12 +269,12 @@ def _actions(faults: Faults, table: Table, actions: Ids, order: Order) -> Ints:
 def read_meta(
     faults: Faults, table: Table, trajectories: Ids | None, states: Ids | None
 ) -> tuple[dict[str, Array], Ints | None]:
-    """One row per trajectory, in the order of the trajectories: its columns, and the goals if there are any."""
+    """Read metadata, one row per trajectory: the columns in the order of the trajectories, and the goals if any."""
     if not has_columns(faults, table, "trajectory_id") or trajectories is None:
         return {}, None
     before = len(faults.found)
     at = trajectories.find(faults, table, "trajectory_id")
-    if len(faults.found) > before and (at < 0).all():  # the whole column holds no ids: one fault is enough
+    if len(faults.found) > before and (at < 0).all():  # no cell is a known id: one fault is enough
         return {}, None
     names = table.column("trajectory_id")
     again = repeated(at) & (at >= 0)
@@ -283,7 +283,7 @@ def read_meta(
     lacking = np.setdiff1d(np.arange(trajectories.n), at)
     if lacking.size:
         first = trajectories.labels[int(lacking[0])].as_py()
-        more = "" if lacking.size == 1 else f", nor have {lacking.size - 1} more"
+        more = "" if lacking.size == 1 else f", and {lacking.size - 1} more have none"
         faults.add(table.error(f"trajectory {first!r} has no row{more}", remedy))
     goals = _goals(faults, table, states)
     columns = _kept(faults, table, ("trajectory_id",))
@@ -299,6 +299,6 @@ def _goals(faults: Faults, table: Table, states: Ids | None) -> Ints | None:
     column = faults.attempt(table.column, "goal") if "goal" in table.cells and states is not None else None
     if column is None or states is None or column.null.all():
         return None
-    remedy = "give every trajectory a goal, or none"
+    remedy = "give a goal to every trajectory, or to none"
     faults.rows(table, column.null, lambda row: "goal is empty, but other trajectories have one", remedy)
     return states.find(faults, table, "goal", null_ok=True)

@@ -1,4 +1,4 @@
-"""problem.json: the discount, and optionally the horizon, the number of actions, names, and which way y goes."""
+"""Settings in problem.json: discount, and optionally horizon, number of actions, names, and direction of y."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from messirl.data.mdp import NAMES
 SETTINGS = "problem.json"
 KNOWN = ("discount", "horizon", "n_actions", *NAMES, "y_axis")
 SYNONYMS = {"gamma": "discount", "γ": "discount", "discount_factor": "discount"}
-LARGEST = 50_000_000  # states times actions: more do not fit into memory
+LARGEST = 50_000_000  # maximum of states times actions, limited by memory
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What problem.json says; `names` holds the keys that are there."""
+    """Content of problem.json; `names` holds only the keys that are present."""
 
     discount: Any
     horizon: Any = None
@@ -34,7 +34,7 @@ class Settings:
 
 
 def read_settings(path: Path) -> Settings:
-    """The settings in problem.json; nothing is guessed.
+    """Read the settings in problem.json; nothing is guessed.
 
     A key that resembles a known one is an error, since its value would be ignored; any other unknown key is allowed.
     """
@@ -49,11 +49,11 @@ def read_settings(path: Path) -> Settings:
         return dict(pairs)
 
     if path.is_file() and path.stat().st_size > JSON:
-        raise refuse("is too large to be read", "give names of states in states.csv")
+        raise refuse("is too large", "give the names of states in states.csv")
     try:
         content = parsed(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=unique)
     except FileNotFoundError:
-        raise refuse("is not there", 'write {"discount": 0.95}, with your discount') from None
+        raise refuse("does not exist", 'write {"discount": 0.95}, with your discount') from None
     except (OSError, ValueError, RecursionError) as error:
         raise refuse(f"is not JSON ({' '.join(str(error).split())[:200]})", "correct the file") from None
     if not isinstance(content, dict):
@@ -61,17 +61,17 @@ def read_settings(path: Path) -> Settings:
     for key in content:
         close = None if key in KNOWN else meant(key, KNOWN, SYNONYMS)
         if close is not None:
-            raise refuse(f"{_short(key)} means nothing here", f"did you mean {close!r}? Rename it, or drop it")
+            raise refuse(f"{_short(key)} is not a known key", f"did you mean {close!r}? Rename it, or delete it")
     if "discount" not in content:
         raise refuse("has no discount", 'add "discount", a number in (0, 1]')
     names: dict[str, list[str] | None] = {key: content[key] for key in NAMES if key in content}
     for key, value in names.items():
         if value is not None and not (isinstance(value, list) and all(isinstance(name, str) for name in value)):
-            raise refuse(f"{key} is not a list of text", "give one name each, or null for none")
+            raise refuse(f"{key} is not a list of text", "give a list of names, or null for none")
         if value is not None and len(set(value)) < len(value):
-            raise refuse(f"{key} holds a name twice", "make names differ")
+            raise refuse(f"{key} contains a name twice", "use distinct names")
         if value is not None and any("\ud800" <= sign <= "\udfff" for name in value for sign in name):
-            raise refuse(f"{key} holds half a character", "write the names in UTF-8")
+            raise refuse(f"{key} contains an unpaired surrogate (half a character)", "write the names in UTF-8")
     discount, horizon, n_actions = content["discount"], content.get("horizon"), content.get("n_actions")
     if not is_number(discount) or not 0 < discount <= 1:
         raise refuse(f"discount is {_short(discount)}", "give a number in (0, 1]")
@@ -79,7 +79,7 @@ def read_settings(path: Path) -> Settings:
         if value is not None and (not is_whole(value) or value < 1):
             raise refuse(f"{key} is {_short(value)}", "give a whole number of at least 1, or null")
     if n_actions is not None and n_actions > LARGEST:
-        raise refuse(f"n_actions is {_short(n_actions)}", f"at most {LARGEST} are possible")
+        raise refuse(f"n_actions is {_short(n_actions)}", f"it must be at most {LARGEST}")
     y_axis = content.get("y_axis")
     if y_axis not in (None, "up", "down"):
         raise refuse(f"y_axis is {_short(y_axis)}", 'give "up", or "down" if y grows downwards as in images')

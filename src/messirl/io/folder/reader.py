@@ -6,10 +6,9 @@
     trajectory_meta   optional: trajectory_id and any columns; goal is used if present
     problem.json      discount; optional horizon, n_actions, state_names, action_names, feature_names, y_axis
 
-States are called 0 … S − 1 or by labels. Features are f(s) of the states or, with `g_*` columns, of the steps: those
-of the edge and those of the state entered, in expectation over the state entered. Further columns are kept. A key of
-problem.json that is null says that there are no such names; if it is absent, the labels and the names of the columns
-serve as names.
+State ids are 0 … S − 1 or labels. Features are f(s) of the states or, with `g_*` columns, f(s, a): those of the edge
+and of the state entered, in expectation over the state entered. Further columns are kept. A key of problem.json that is
+null means that there are no such names; if it is absent, the labels and the names of the columns serve as names.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ SUFFIXES = (".parquet", ".csv")
 
 
 def read_problem(folder: str | os.PathLike[str]) -> Problem:
-    """The problem in a folder; InputError at the first fault."""
+    """Read the problem in a folder; raise InputError at the first fault."""
     problem = _read(Path(folder), Faults(), {})
-    assert problem is not None, "what is wrong was raised"
+    assert problem is not None, "faults raise an error"
     return problem
 
 
 def check_problem(folder: str | os.PathLike[str]) -> list[InputError]:
-    """All faults of a folder: whatever keeps `read_problem` from reading it or a fit from using it."""
+    """Return all faults of a folder: everything that prevents `read_problem` from reading it or a fit from using it."""
     return examine(folder)[1]
 
 
 def examine(folder: str | os.PathLike[str]) -> tuple[Problem | None, list[InputError], tuple[str, ...]]:
-    """The problem, if it can be read; all faults; and notes on what was interpreted."""
+    """Return the problem if it can be read, all faults, and notes on what was interpreted."""
     faults, tables = Faults(collect=True), dict[str, Table]()
     problem = _read(Path(folder), faults, tables)
     return problem, faults.found, all_notes(faults, tables)
@@ -52,8 +51,8 @@ def examine(folder: str | os.PathLike[str]) -> tuple[Problem | None, list[InputE
 
 def _read(folder: Path, faults: Faults, tables: dict[str, Table]) -> Problem | None:
     if not folder.is_dir():
-        what = "is a file, not a folder" if folder.exists() else "is not there"
-        faults.add(InputError(str(folder), what, "give the folder that holds states, edges and trajectories"))
+        what = "is a file, not a folder" if folder.exists() else "does not exist"
+        faults.add(InputError(str(folder), what, "give a folder with states, edges and trajectories"))
         return None
     place = settled(faults, folder)
     tables |= load_tables(faults, place, TABLES)
@@ -63,18 +62,18 @@ def _read(folder: Path, faults: Faults, tables: dict[str, Table]) -> Problem | N
 
 
 def settled(faults: Faults, folder: Path) -> Path:
-    """Where the tables of a folder are, with a note if a replacement of them was cut short."""
+    """Return the location of a folder's tables, with a note if their replacement was interrupted."""
     place = current(folder)
     if place != folder:
         faults.notes.append(
-            f"{folder.resolve().name}: replacing its tables was interrupted, and the new ones are read from "
-            f"{REPLACING}; write them once more to tidy up"
+            f"{folder.resolve().name}: replacing its tables was interrupted; the new ones are read from "
+            f"{REPLACING}; write the folder again to clean up"
         )
     return place
 
 
 def load_tables(faults: Faults, folder: Path, names: Iterable[str]) -> dict[str, Table]:
-    """The tables of these names; all but trajectory_meta must be there."""
+    """Load the tables of these names; all but trajectory_meta are required."""
     found = {}
     for name in names:
         path = faults.attempt(find_table, folder, name, name != "trajectory_meta")
@@ -85,9 +84,9 @@ def load_tables(faults: Faults, folder: Path, names: Iterable[str]) -> dict[str,
 
 
 def find_table(folder: Path, name: str, needed: bool = False) -> Path | None:
-    """The file of a table, .parquet or .csv, or None if there is none and none is needed."""
+    """Return the file of a table, .parquet or .csv; None if there is none and none is needed."""
     found = [path for path in (folder / f"{name}{suffix}" for suffix in SUFFIXES) if path.exists()]
-    found = [path for path in found if path.is_file()] or found  # results in a folder so called are no table
+    found = [path for path in found if path.is_file()] or found  # folders of this name are not tables
     if len(found) > 1:
         raise InputError(folder.resolve().name, f"holds both {found[0].name} and {found[1].name}", "keep one of them")
     if not found and needed:

@@ -1,4 +1,4 @@
-"""Trajectories alone, as a table: trajectory_id, step, state and, where known, action, goal and names."""
+"""Tables of trajectories: trajectory_id, step, state and, if known, action, goal and names."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def write_trajectories(
     labels: Labels | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a .csv or .parquet that `read_trajectories` reads; an existing file is refused without `overwrite`.
+    """Write a .csv or .parquet that `read_trajectories` reads; an existing file is replaced only with `overwrite`.
 
     mdp : adds columns with the names of states and actions
-    labels : what a folder calls states and actions, instead of numbers
+    labels : labels of states and actions, instead of numbers
     """
     import pyarrow.csv
     import pyarrow.parquet
@@ -43,7 +43,7 @@ def write_trajectories(
 
 
 def trajectories_as_csv(trajectories: Trajectories, mdp: MDP | None = None, labels: Labels | None = None) -> str:
-    """The table that `write_trajectories` writes, as CSV text."""
+    """Return the table that `write_trajectories` writes, as CSV text."""
     import pyarrow.csv
 
     sink = io.BytesIO()
@@ -52,25 +52,25 @@ def trajectories_as_csv(trajectories: Trajectories, mdp: MDP | None = None, labe
 
 
 def check_table_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """The path, or an InputError if no table may be written there."""
+    """Return the path; raise InputError if no table may be written there."""
     place = Path(path)
     if place.suffix not in (".csv", ".parquet"):
-        raise InputError(str(place), "is neither .csv nor .parquet", "end its name in one of them")
+        raise InputError(str(place), "is neither .csv nor .parquet", "use one of these suffixes")
     if place.exists() and not place.is_dir() and not overwrite:
-        raise InputError(str(place), "is there already", FORCE)
+        raise InputError(str(place), "already exists", FORCE)
     check_writable(place)
     return place
 
 
 def step_columns(trajectories: Trajectories, labels: Labels) -> dict[str, Any]:
-    """The columns that every table of trajectories has: trajectory_id, step, state and, where known, action."""
+    """Return the columns of every table of trajectories: trajectory_id, step, state and, if known, action."""
     columns = {
         "trajectory_id": called(np.repeat(np.arange(len(trajectories)), trajectories.lengths)),
         "step": called(trajectories.step),
         "state": called(trajectories.states, labels.states),
     }
     if trajectories.actions is not None:
-        columns["action"] = called(_taken(trajectories), labels.actions)
+        columns["action"] = called(_actions_taken(trajectories), labels.actions)
     return columns
 
 
@@ -80,7 +80,7 @@ def _table(trajectories: Trajectories, mdp: MDP | None, labels: Labels) -> Any:
     columns = step_columns(trajectories, labels)
     for name, index, own in (
         ("state", trajectories.states, labels.states),
-        ("action", None if trajectories.actions is None else _taken(trajectories), labels.actions),
+        ("action", None if trajectories.actions is None else _actions_taken(trajectories), labels.actions),
     ):
         names = None if mdp is None else getattr(mdp, f"{name}_names")
         if names is not None and index is not None and list(names) != own:
@@ -90,8 +90,8 @@ def _table(trajectories: Trajectories, mdp: MDP | None, labels: Labels) -> Any:
     return pa.table(columns).select([name for name in ORDER if name in columns])
 
 
-def _taken(trajectories: Trajectories) -> Ints:
-    """The action taken in each entry of `states`, −1 in the last of a trajectory."""
+def _actions_taken(trajectories: Trajectories) -> Ints:
+    """Return the action taken at each entry of `states`, −1 at the end of a trajectory."""
     taken = np.full(trajectories.states.size, -1)
     taken[trajectories.leaves] = trajectories.actions
     return taken

@@ -1,7 +1,7 @@
-"""Folders whose dynamics are to be estimated from trajectories: edges may be missing.
+"""Folders whose dynamics are estimated from trajectories: edges may be missing.
 
-Where there are edges they say which moves are possible, and their probabilities are not used. Where there are none,
-problem.json or the trajectories say what the actions are.
+Edges, if present, define the possible transitions, and their probabilities are not used. Otherwise problem.json or the
+trajectories define the actions.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from messirl.io.tables.table import Table
 
 @dataclass(frozen=True, eq=False)
 class Estimable:
-    """A problem whose dynamics are to be estimated from trajectories.
+    """A problem whose dynamics are estimated from trajectories.
 
     Attributes
     ----------
     problem : Problem
-        The problem in the folder; where that has no edges, with the MDP estimated from all its trajectories.
+        The problem in the folder; without edges, with the MDP estimated from all its trajectories.
     known : dict
-        What is known of the MDP besides its dynamics, as arguments of `estimate_mdp`.
+        The known parts of the MDP besides its dynamics, as arguments of `estimate_mdp`.
     """
 
     problem: Problem
     known: dict[str, Any]
 
     def estimate(self, trajectories: Trajectories, prior: float = 0.0) -> EstimatedMDP:
-        """The MDP with dynamics counted from these trajectories of the problem."""
+        """Estimate the MDP from these trajectories of the problem."""
         return estimate_mdp(trajectories, prior=prior, **self.known)
 
 
 def read_estimable(folder: str | os.PathLike[str]) -> Estimable:
-    """The problem in a folder with or without edges; InputError at the first thing that is wrong with it."""
+    """Read the problem in a folder with or without edges; raise InputError at the first fault."""
     place = Path(folder)
     if find_table(current(place), "edges") is None:
         return _without_edges(place)
@@ -57,25 +57,25 @@ def read_estimable(folder: str | os.PathLike[str]) -> Estimable:
     mdp = problem.mdp
     if mdp.state_action:
         what = "have features g_*, which depend on the dynamics"
-        raise InputError("edges", what, "use f_* of the states, or known dynamics")
+        raise InputError("edges", what, "use features f_* of the states, or known dynamics")
     asked = ("features", "n_states", "n_actions", "discount", "horizon", "terminal", "start", *NAMES)
     return Estimable(problem, {**{name: getattr(mdp, name) for name in asked}, "graph": mdp.transitions})
 
 
 def _without_edges(folder: Path) -> Estimable:
     if not folder.is_dir():
-        raise InputError(str(folder), "is not a folder", "give the folder that holds states and trajectories")
+        raise InputError(str(folder), "is not a folder", "give a folder with states and trajectories")
     faults = Faults()
     place = settled(faults, folder)
     settings = read_settings(place / SETTINGS)
     tables = load_tables(faults, place, ("states", "trajectories", "trajectory_meta"))
     states = read_states(faults, tables["states"])
     if not states.feature_names:
-        raise InputError(tables["states"].where, "has no feature", "add a column f_… for each")
+        raise InputError(tables["states"].where, "has no features", "add a column f_… for each feature")
     actions = _action_ids(tables["trajectories"], settings)
     tracks = read_tracks(faults, tables, states.ids, actions)
-    assert states.ids is not None, "what is wrong was raised"
-    assert tracks is not None, "what is wrong was raised"
+    assert states.ids is not None, "faults raise an error"
+    assert tracks is not None, "faults raise an error"
     known = {
         "features": states.features,
         "n_actions": None if actions is None or actions.n == ANY else actions.n,
@@ -93,7 +93,7 @@ def _without_edges(folder: Path) -> Estimable:
 
 
 def _action_ids(table: Table, settings: Settings) -> Ids | None:
-    """What the trajectories call actions: names of problem.json, else their own labels, else numbers."""
+    """Return the ids of actions: names in problem.json, else labels in the trajectories, else numbers."""
     if "action" not in table.cells:
         return None
     column, names = table.column("action"), settings.names.get("action_names")

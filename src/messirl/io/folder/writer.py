@@ -1,8 +1,8 @@
-"""Writing a problem folder that reads back as the same problem.
+"""Writer of problem folders that read back as the same problem.
 
-Existing files are replaced only on request, and then all tables at once: a process that is killed leaves the old
-problem or the new one. Features of steps are written as columns `g_*` of the edges, whatever tables they once
-came from; `feature_names` in problem.json keeps their names where the columns cannot.
+Existing files are replaced only on request, and then all tables at once: a process that is killed leaves either the old
+problem or the new one. State-action features are written as columns `g_*` of the edges, whatever tables they came from;
+`feature_names` in problem.json keeps their names if column names cannot.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def write_problem(
 ) -> None:
     """Write the tables of a problem ("parquet" or "csv") and problem.json into a new or empty folder.
 
-    overwrite : replace the problem that the folder holds, all tables at once; any other file stays
-    further : other files, by their names, written in the same moment
+    overwrite : replace the problem in the folder, all tables at once; any other file stays
+    further : other files, by name, written at the same time
 
-    What a table of states or edges cannot hold is lost: moves out of terminal states, and features of steps that are
-    not allowed. Ids that are whole numbers other than 0 … n − 1 become text. A CSV cannot hold everything: text that
-    looks like a number, empty text, text with blanks around it, and times are refused.
+    Tables of states and edges do not keep transitions out of terminal states, nor features of actions that are not
+    allowed. Integer ids other than 0 … n − 1 become text. CSV rejects text that looks like a number, empty text, text
+    with blanks around it, and times.
     """
     if format not in ("parquet", "csv"):
         raise ValueError(f"format is {format!r}: choose parquet or csv")
@@ -62,7 +62,7 @@ def write_problem(
 
 
 def problem_files(problem: Problem, format: str) -> dict[str, bytes]:
-    """The files of a problem folder, each with its content: the tables ("parquet" or "csv"), and problem.json."""
+    """Return the files of a problem folder with their content: the tables ("parquet" or "csv"), and problem.json."""
     tables = _tables(problem)
     settings = json.dumps(_settings(problem, tables), ensure_ascii=False, indent=2).encode() + b"\n"
     write = _parquet if format == "parquet" else _csv
@@ -71,19 +71,19 @@ def problem_files(problem: Problem, format: str) -> dict[str, bytes]:
 
 
 def check_place(place: Path, *, overwrite: bool) -> None:
-    """InputError if a problem may not be written into that folder, OSError if none can be."""
+    """Raise InputError if a problem may not be written into the folder, OSError if it cannot be."""
     if place.exists() and not place.is_dir():
         raise InputError(str(place), "is a file", "give another folder")
     for entry in sorted(place.iterdir()) if place.exists() else []:
         ours = entry.name in OURS or entry.name == REPLACING
         if entry.name in OURS and entry.is_dir():
-            raise InputError(str(place), f"holds a folder named {entry.name}", "give another folder")
+            raise InputError(str(place), f"contains a folder named {entry.name}", "give another folder")
         if ours and not overwrite:
             remedy = "give another folder, or --force (overwrite=True in Python) to replace the problem in it"
-            raise InputError(str(place), f"holds {entry.name} already", remedy)
+            raise InputError(str(place), f"already contains {entry.name}", remedy)
         if not ours and not overwrite and not entry.name.startswith("."):
-            what = f"holds {entry.name}, which is no part of a problem"
-            raise InputError(str(place), what, "give another folder, or move that away")
+            what = f"contains {entry.name}, which is not part of a problem"
+            raise InputError(str(place), what, "give another folder, or move that file")
     check_writable(place / SETTINGS)
 
 
@@ -131,7 +131,7 @@ def _edges(problem: Problem, labels: Labels) -> Columns:
     mdp = problem.mdp
     moves = mdp.transitions.tocoo()
     if moves.nnz == 0:
-        raise InputError("mdp", "has no move", "give some state that is not terminal an action")
+        raise InputError("mdp", "has no transitions", "give an action to some state that is not terminal")
     source, taken = moves.row.astype(np.int64) // mdp.n_actions, moves.row.astype(np.int64) % mdp.n_actions
     columns: Columns = {
         "from": called(source, labels.states),
@@ -150,10 +150,10 @@ def _edges(problem: Problem, labels: Labels) -> Columns:
 def _add_kept(
     columns: Columns, noun: str, kept: Mapping[str, Array], meant: Sequence[str], n: int, prefix: str | None = None
 ) -> None:
-    """Add the further columns that a table was read with, which messirl does not use."""
+    """Add the columns of the original table that messirl does not use."""
     for name, values in kept.items():
         if name in meant or name in columns or (prefix is not None and name.startswith(prefix)):
-            raise InputError(f"{noun}_columns", f"column {name!r} means something else", "rename it")
+            raise InputError(f"{noun}_columns", f"column {name!r} has another meaning", "rename it")
         if len(values) != n:
             what = f"column {name!r} has {len(values)} entries, not {n}"
             raise InputError(f"{noun}_columns", what, "give one per row of the table, or drop it")
@@ -165,14 +165,14 @@ def _dense(features: Any) -> Array:
 
 
 def _feature_columns(mdp: MDP) -> list[str]:
-    """The names of features as columns: f_… of states, g_… of steps."""
+    """Return the column names of features: f_… of states, g_… of state-action pairs."""
     prefix = "g_" if mdp.state_action else "f_"
     columns = [name if name.startswith(prefix) else f"{prefix}{name}" for name in mdp.feature_ids]
     return columns if len(set(columns)) == len(columns) else [f"{prefix}{i}" for i in range(mdp.n_features)]
 
 
 def _settings(problem: Problem, tables: Mapping[str, Columns]) -> dict[str, Any]:
-    """The content of problem.json; names are written only if they differ from what the tables imply."""
+    """Return the content of problem.json; names are included only if they differ from what the tables imply."""
     mdp = problem.mdp
     settings: dict[str, Any] = {"discount": mdp.discount, "horizon": mdp.horizon}
     if problem.state_ids is not None and mdp.state_names is None:
@@ -198,7 +198,7 @@ def _arrow(what: str, values: Any) -> Any:
         return pa.array(np.asarray(values), from_pandas=True)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise InputError(what, f"cannot be written ({reason})", "keep one kind of value in it") from None
+        raise InputError(what, f"cannot be written ({reason})", "use values of one type") from None
 
 
 def _parquet(where: str, columns: Columns) -> bytes:
@@ -208,7 +208,7 @@ def _parquet(where: str, columns: Columns) -> bytes:
 
 
 def _csv(where: str, columns: Columns) -> bytes:
-    """UTF-8, commas, text in quotes. A column that would read back as something else is refused."""
+    """Encode columns as CSV: UTF-8, commas, quoted text. Reject columns that would read back differently."""
     cells = [_cells(where, name, column_of_arrow(values, where, name)) for name, values in columns.items()]
     lines = [",".join(_quote(name) for name in columns), *(",".join(row) for row in zip(*cells, strict=True))]
     return ("\n".join(lines) + "\n").encode()
@@ -227,7 +227,7 @@ def _cells(where: str, name: str, column: Column) -> Sequence[str]:
     same = np.array_equal(back.null, column.null) and (back.kind == column.kind or nothing or name == "name")
     same &= all(cell == cell.strip(BLANKS) for cell in plain)
     if not same and plain:
-        what = f"column {name!r} would read back as another kind of value"
+        what = f"column {name!r} would read back as another type"
         raise InputError(where, what, 'use format="parquet"')
     return [_quote(cell) for cell in plain] if column.kind in ("text", "huge") else plain
 

@@ -1,1 +1,1 @@
-"""What other packages hold: environments, data sets, graphs, demonstrations. Each optional dependency in one file."""
+"""Converters for other packages: environments, data sets, graphs, demonstrations; one file per optional dependency."""

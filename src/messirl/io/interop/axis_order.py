@@ -1,11 +1,11 @@
-"""The axis orders of other packages, by name: s state, a action, s' next state.
+"""Axis orders of transition tensors in other packages: s state, a action, s' next state.
 
     ssa   p[s, s', a]   irl-maxent
     ass   p[a, s, s']   mdptoolbox (also a list of A sparse matrices), econirl
-    sas   p[s, a, s']   imitation, and here
+    sas   p[s, a, s']   imitation, messirl
 
-Each converter checks that the probabilities sum to one over s' in the order stated, all-zero rows apart (an action that
-is not allowed). It never guesses: if another order would fit, the error says so.
+Each converter checks that the probabilities sum to one over s' in the stated order, except for all-zero rows (an action
+that is not allowed). It never guesses: if another order would fit, the error names it.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from messirl._types import Floats
 from messirl.data.errors import InputError
 from messirl.data.mdp import MDP, SUM_TOLERANCE
 
-AXES = {"sas": (0, 1, 2), "ssa": (0, 2, 1), "ass": (1, 0, 2)}  # where the axes s, a, s' of "sas" are found
+AXES = {"sas": (0, 1, 2), "ssa": (0, 2, 1), "ass": (1, 0, 2)}  # positions of the axes s, a, s'
 
 
 def from_sas(transitions: Any) -> Floats:
-    """p[s, a, s'] checked, (S, A, S)."""
+    """Check p[s, a, s'], (S, A, S)."""
     return _read(transitions, "sas")
 
 
 def from_ssa(transitions: Any) -> Floats:
-    """p[s, s', a] as (S, A, S)."""
+    """Convert p[s, s', a] to (S, A, S)."""
     return _read(transitions, "ssa")
 
 
 def from_ass(transitions: Any) -> Floats | sp.csr_array:
-    """p[a, s, s'] as (S, A, S); A sparse matrices (S, S) as one sparse (S·A, S) with row s·A + a."""
+    """Convert p[a, s, s'] to (S, A, S), or A sparse matrices (S, S) to one sparse (S·A, S) with row s·A + a."""
     if isinstance(transitions, Sequence) and len(transitions) and all(sp.issparse(one) for one in transitions):
         return _interleaved(transitions)
     return _read(transitions, "ass")
 
 
 def to_sas(transitions: Any) -> Floats:
-    """p[s, a, s'] dense, from (S, A, S), sparse (S·A, S), or an MDP."""
+    """Return dense p[s, a, s'] from (S, A, S), sparse (S·A, S), or an MDP."""
     return _dense(transitions)
 
 
 def to_ssa(transitions: Any) -> Floats:
-    """p[s, s', a] dense, from (S, A, S), sparse (S·A, S), or an MDP."""
+    """Return dense p[s, s', a] from (S, A, S), sparse (S·A, S), or an MDP."""
     return np.ascontiguousarray(_dense(transitions).transpose(0, 2, 1))
 
 
 def to_ass(transitions: Any) -> Floats:
-    """p[a, s, s'] dense, from (S, A, S), sparse (S·A, S), or an MDP."""
+    """Return dense p[a, s, s'] from (S, A, S), sparse (S·A, S), or an MDP."""
     return np.ascontiguousarray(_dense(transitions).transpose(1, 0, 2))
 
 
@@ -59,22 +59,22 @@ def _read(transitions: Any, order: str) -> Floats:
     given = np.asarray(transitions)
     if given.dtype.kind not in "fiub":
         raise TypeError(f"transitions must be numbers, not {given.dtype}")
-    what = f"of shape {given.shape}"
+    what = f"has shape {given.shape}"
     if given.ndim == 3 and given.size:
         converted = np.ascontiguousarray(given.transpose(AXES[order]), dtype=np.float64)
         fault = _fault(converted)
         if fault is None:
             return converted
-        what += f", where in the order {order} {fault}"
+        what += f"; in the order {order}, {fault}"
     others = [] if given.ndim != 3 else [o for o in AXES if o != order and _fault(given.transpose(AXES[o])) is None]
-    hint = f"the order {' or '.join(others)} would fit: use {' or '.join('from_' + o for o in others)}"
+    hint = f"the order {' or '.join(others)} would fit; use {' or '.join('from_' + o for o in others)}"
     raise InputError("transitions", what, hint if others else "give three axes that sum to one over the next state")
 
 
 def _fault(p: Any) -> str | None:
-    """What is wrong with p[s, a, s'], in words."""
+    """Describe the fault of p[s, a, s'], or return None."""
     if p.shape[0] != p.shape[2]:
-        return f"there are {p.shape[0]} states and {p.shape[2]} next states"
+        return f"there are {p.shape[0]} states but {p.shape[2]} next states"
     if not np.isfinite(p).all() or (p < 0).any():
         return "some probability is negative or not finite"
     sums = p.sum(axis=2)
@@ -86,19 +86,21 @@ def _fault(p: Any) -> str | None:
 
 
 def _interleaved(matrices: Sequence[Any]) -> sp.csr_array:
-    """Row s·A + a of the result is row s of matrix a."""
+    """Interleave matrices: row s·A + a of the result is row s of matrix a."""
     n_states, checked = matrices[0].shape[0], []
     for a, matrix in enumerate(matrices):
         if matrix.shape != (n_states, n_states):
             raise InputError("transitions", f"matrix {a} has shape {matrix.shape}", f"give ({n_states}, {n_states})")
         one = sp.coo_array(matrix, dtype=np.float64)
         if not np.isfinite(one.data).all() or (one.data < 0).any():
-            raise InputError("transitions", f"matrix {a} is negative or not finite somewhere", "give probabilities")
+            raise InputError("transitions", f"matrix {a} has negative or non-finite entries", "give probabilities")
         sums = np.asarray(one.sum(axis=1)).ravel()
         off = (np.abs(sums - 1.0) > SUM_TOLERANCE) & (sums != 0)
         if off.any():
             s = int(np.argmax(off))
-            raise InputError("transitions", f"matrix {a}, row {s} sums to {sums[s]:.4f}, not 1", "is it transposed?")
+            raise InputError(
+                "transitions", f"matrix {a}, row {s} sums to {sums[s]:.4f}, not 1", "check whether it is transposed"
+            )
         checked.append(one)
     order = np.arange(len(checked) * n_states).reshape(-1, n_states).T.ravel()
     return sp.csr_array(sp.vstack(checked, format="csr")[order])
@@ -110,6 +112,6 @@ def _dense(transitions: Any) -> Floats:
     if sp.issparse(transitions):
         rows, n_states = transitions.shape
         if not n_states or rows % n_states:
-            raise InputError("transitions", f"sparse of shape {transitions.shape}", "give S*A rows and S columns")
+            raise InputError("transitions", f"has shape {transitions.shape}", "give S*A rows and S columns")
         transitions = transitions.toarray().reshape(n_states, rows // n_states, n_states)
     return _read(transitions, "sas")

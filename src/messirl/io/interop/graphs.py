@@ -1,7 +1,7 @@
-"""Graphs as MDPs with deterministic moves: NetworkX's, by their shape, and SciPy's sparse adjacency matrices.
+"""Graphs as MDPs with deterministic transitions: NetworkX graphs and SciPy sparse adjacency matrices.
 
-Action k of a node goes along its k-th edge, edges sorted by the number of the node they lead to; parallel edges are
-actions of their own. A node with fewer edges than others allows fewer actions, one with none is a dead end.
+Action k of a node follows its k-th edge; edges are sorted by the index of the node they lead to. Parallel edges are
+separate actions. A node with fewer edges than others allows fewer actions; one without edges is a dead end.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ def from_networkx(
     edge_features: Sequence[str] = (),
     terminal: Iterable[Hashable] = (),
 ) -> MDP:
-    """The MDP of a (Multi)(Di)Graph; states are numbered as the graph lists its nodes, and named by their labels.
+    """Convert a (Multi)(Di)Graph to an MDP; states are numbered in the order of the nodes and named by their labels.
 
-    node_features : attributes of nodes; alone, the features are f(s), (S, d)
+    node_features : attributes of nodes; without edge_features, the features are f(s), (S, d)
     edge_features : attributes of edges; with them the features are f(s, a), (S, A, d): those of the edge, then those of
-        the node it leads to.  An undirected edge is a move each way.
+        the node it leads to.  An undirected edge is a transition in each direction.
     terminal : labels of the nodes where an episode ends
     """
     for name in ("nodes", "edges", "is_directed"):
         if not callable(getattr(graph, name, None)):
-            raise TypeError(f"{type(graph).__name__} is no graph: it has no {name}()")
+            raise TypeError(f"{type(graph).__name__} is not a graph: it has no {name}()")
     for what, names in (("node_features", node_features), ("edge_features", edge_features)):
         if isinstance(names, str):
             raise TypeError(f"{what} must be a list of names, not {names!r}")
     if not node_features and not edge_features:
-        raise InputError("graph", "no feature is named", "name attributes in node_features or edge_features")
+        raise InputError("graph", "no features are given", "name attributes in node_features or edge_features")
     labels = [label for label, _ in graph.nodes(data=True)]
     number = {label: i for i, label in enumerate(labels)}
     at_nodes = _columns(graph.nodes(data=True), node_features, "node")
@@ -69,16 +69,16 @@ def from_networkx(
 
 
 def from_adjacency(adjacency: Any, *, discount: float, features: Any = None, directed: bool = True) -> MDP:
-    """The MDP of a scipy.sparse matrix (S, S): every stored entry (i, j) is a move from i to j.
+    """Convert a scipy.sparse matrix (S, S) to an MDP: every stored entry (i, j) is a transition from i to j.
 
     features : (S, d) of the states; None : one state-action feature "weight", the entry itself
-    directed : False: every entry is a move each way; where both are stored they must be equal
+    directed : False: every entry is a transition in each direction; if both are stored they must be equal
     """
     if not sp.issparse(adjacency):
         raise TypeError(f"adjacency must be scipy.sparse, not {type(adjacency).__name__}: use scipy.sparse.csr_array")
     matrix = sp.csr_array(adjacency, dtype=np.float64, copy=True)
     if matrix.shape[0] != matrix.shape[1]:
-        raise InputError("adjacency", f"of shape {matrix.shape}", "give a square matrix")
+        raise InputError("adjacency", f"has shape {matrix.shape}", "give a square matrix")
     matrix.sum_duplicates()
     entries = matrix.tocoo()
     tail, head, weight = entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data
@@ -89,14 +89,14 @@ def from_adjacency(adjacency: Any, *, discount: float, features: Any = None, dir
         return _moves(n, tail, head, np.zeros((n, 0)), weight[:, None], discount=discount, feature_names=["weight"])
     at_nodes = np.asarray(features, dtype=np.float64)
     if at_nodes.ndim != 2 or len(at_nodes) != n:
-        raise InputError("features", f"of shape {at_nodes.shape}", f"give ({n}, d)")
+        raise InputError("features", f"has shape {at_nodes.shape}", f"give ({n}, d)")
     return _moves(n, tail, head, at_nodes, np.zeros((tail.size, 0)), discount=discount)
 
 
 def _moves(n: int, tail: Ints, head: Ints, at_nodes: Floats, along: Floats, **arguments: Any) -> MDP:
-    """The MDP of edges tail → head with features (E, ·) and nodes with features (S, ·)."""
+    """Make the MDP of edges tail → head with features (E, ·) and nodes with features (S, ·)."""
     if tail.size == 0:
-        raise InputError("graph", "it has no edge", "an MDP needs at least one move")
+        raise InputError("graph", "it has no edges", "an MDP needs at least one transition")
     order = np.lexsort((head, tail))  # stable: parallel edges stay in the order of the graph
     tail, head, along = tail[order], head[order], along[order]
     degree = np.bincount(tail, minlength=n)
@@ -112,18 +112,18 @@ def _moves(n: int, tail: Ints, head: Ints, at_nodes: Floats, along: Floats, **ar
 
 
 def _columns(items: Iterable[tuple[Any, Mapping[str, Any]]], names: Sequence[str], what: str) -> Floats:
-    """The named attributes of nodes or edges, one row each."""
+    """Return the named attributes of nodes or edges, one row each."""
     rows = []
     for label, data in items:
         row = []
         for name in names:
             if name not in data:
                 lack = f"it has no attribute {name!r}"
-                raise InputError(f"{what} {label!r}", lack, "set it, or leave the feature out")
+                raise InputError(f"{what} {label!r}", lack, "set it, or omit the feature")
             try:
                 row.append(float(data[name]))
             except (TypeError, ValueError):
-                raise InputError(f"{what} {label!r}", f"{name} is {data[name]!r}", "a feature is a number") from None
+                raise InputError(f"{what} {label!r}", f"{name} is {data[name]!r}", "it must be a number") from None
         rows.append(row)
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
 
@@ -133,6 +133,6 @@ def _both_ways(tail: Ints, head: Ints, weight: Floats) -> tuple[Ints, Ints, Floa
     for (i, j), value in list(known.items()):
         if known.setdefault((j, i), value) != value:
             what = f"({i}, {j}) is {value:g} and ({j}, {i}) is {known[j, i]:g}"
-            raise InputError("adjacency", what, "use directed=True")
+            raise InputError("adjacency", what, "make them equal, or use directed=True")
     ends = np.array(list(known), dtype=np.int64).reshape(-1, 2)
     return ends[:, 0], ends[:, 1], np.array(list(known.values()))

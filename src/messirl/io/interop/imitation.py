@@ -1,6 +1,6 @@
-"""Demonstrations of the package imitation, known by their attributes obs (T + 1), acts (T), terminal and rews.
+"""Demonstrations of the package imitation, with attributes obs (T + 1), acts (T), terminal and rews.
 
-They come as objects (`Trajectory`), or as the table in which imitation keeps them on disk and on the Hugging Face hub:
+They are objects (`Trajectory`), or the table in which imitation stores them on disk and on the Hugging Face hub:
 one row per demonstration, with the columns obs, acts, terminal and, if known, rews. Neither package is imported.
 """
 
@@ -20,18 +20,18 @@ NEEDED = ("obs", "acts", "terminal")
 
 
 def from_imitation(demonstrations: Any, *, end_state: int | None = None) -> Trajectories:
-    """Trajectories from demonstrations whose observations and actions are state and action numbers.
+    """Convert demonstrations whose observations and actions are state and action numbers to trajectories.
 
     demonstrations : objects with obs, acts and terminal; or their table: a dict of lists, a pyarrow.Table or a
         datasets.Dataset
-    end_state : what the last state of a terminal demonstration becomes; `from_gym` adds such a state.  imitation also
-        marks an episode as terminal if its time ran out: then leave end_state out, or cut those episodes yourself.
+    end_state : replaces the last state of a terminal demonstration; `from_gym` adds such a state.  imitation also marks
+        an episode as terminal at its time limit: then omit end_state, or cut those episodes yourself.
     """
     return trajectories_from_recordings(recordings_from_imitation(demonstrations), end_state=end_state)
 
 
 def recordings_from_imitation(demonstrations: Any) -> list[Recording]:
-    """Recordings from demonstrations with any observations and actions."""
+    """Convert demonstrations with any observations and actions to recordings."""
     names = getattr(demonstrations, "column_names", None)
     if names is None and isinstance(demonstrations, dict):
         names = list(demonstrations)
@@ -49,9 +49,9 @@ def recordings_from_imitation(demonstrations: Any) -> list[Recording]:
 def to_table(
     episodes: Trajectories | Iterable[Recording], *, terminated: npt.ArrayLike = False
 ) -> dict[str, list[Any]]:
-    """The table of trajectories with actions, or of recordings: `datasets.Dataset.from_dict(to_table(…))`.
+    """Convert trajectories with actions, or recordings, to a table: `datasets.Dataset.from_dict(to_table(…))`.
 
-    terminated : of trajectories, bool (n,) or one for all.  infos are empty, one per step, as imitation expects them.
+    terminated : for trajectories, bool (n,) or one for all.  infos are empty, one per step, as imitation expects them.
     """
     recordings = as_recordings(episodes, terminated)
     table: dict[str, list[Any]] = {
@@ -62,20 +62,22 @@ def to_table(
     }
     rewards = [one.rewards.tolist() for one in recordings if one.rewards is not None]
     if rewards and len(rewards) != len(recordings):
-        raise InputError("to_table", "some recordings have rewards and some have none", "give all of them, or none")
+        raise InputError("to_table", "some recordings have rewards and some do not", "give rewards to all or to none")
     return {**table, "rews": rewards} if rewards else table
 
 
 def _from_table(table: Any, names: list[str]) -> list[Recording]:
     for name in NEEDED:
         if name not in names:
-            raise InputError("table", f"there is no column {name!r}", f"it has {', '.join(names)}; rename them")
+            raise InputError(
+                "table", f"there is no column {name!r}", f"the columns are {', '.join(names)}; rename them"
+            )
     wanted = [*NEEDED, *(["rews"] if "rews" in names else [])]
     columns = {name: _plain(table[name]) for name in wanted}
     sizes = {len(column) for column in columns.values()}
     if len(sizes) > 1:
         what = f"its columns have {', '.join(map(str, sorted(sizes)))} rows"
-        raise InputError("table", what, "give one a demonstration")
+        raise InputError("table", what, "give one row per demonstration")
     rewards = columns.get("rews", [None] * sizes.pop())
     return [_recording(i, *row) for i, row in enumerate(zip(*(columns[name] for name in NEEDED), rewards, strict=True))]
 

@@ -1,4 +1,4 @@
-"""Minari's data sets of recorded episodes, through its API. Nothing is downloaded: only data sets on this disk.
+"""Minari data sets of recorded episodes, through its API. Only local data sets; nothing is downloaded.
 
 Infos, seeds and options of episodes are not read. `io.hdf5` reads the same files without Minari.
 """
@@ -20,10 +20,10 @@ from messirl.io.recordings.recording import Recording, as_recordings, trajectori
 
 
 def from_minari(dataset: Any, *, end_state: int | None = None) -> Trajectories:
-    """Trajectories of a data set with discrete observations and actions, both numbered from 0.
+    """Convert a data set with discrete observations and actions to trajectories, both numbered from 0.
 
-    dataset : a MinariDataset, or the id of one on this disk
-    end_state : what the last state of a terminated episode becomes; `from_gym` adds such a state, as its last one
+    dataset : a MinariDataset, or the id of a local one
+    end_state : replaces the last state of a terminated episode; `from_gym` adds such a state, as its last one
     """
     data = _loaded(dataset)
     first = {}
@@ -40,7 +40,7 @@ def from_minari(dataset: Any, *, end_state: int | None = None) -> Trajectories:
 
 
 def episodes_from_minari(dataset: Any, *, key: str | None = None) -> list[Recording]:
-    """The episodes of a data set; `key` names the entry to take where observations are a Dict."""
+    """Read the episodes of a data set; `key` selects the entry if observations are a Dict."""
     data = _loaded(dataset)
     name, found = _name(data), []
     for one in data.iterate_episodes():
@@ -52,12 +52,12 @@ def episodes_from_minari(dataset: Any, *, key: str | None = None) -> list[Record
 def episode(
     where: str, number: int, observations: Any, actions: Any, rewards: Any, terminations: Any, truncations: Any
 ) -> Recording:
-    """One of Minari's episodes as a recording; rewards that are all NaN are unknown."""
+    """Convert a Minari episode to a recording; rewards that are all NaN are unknown."""
     ends = []
     for name, flags in (("terminated", terminations), ("truncated", truncations)):
         marked = np.flatnonzero(flags)
         if marked.size and marked[0] < len(flags) - 1:
-            raise InputError(where, f"it is {name} at step {marked[0]} of {len(flags)}", "split it there")
+            raise InputError(where, f"it is {name} at step {marked[0]} of {len(flags)}", "split the episode there")
         ends.append(bool(marked.size))
     known = None if np.isnan(rewards).all() else rewards
     return Recording(observations, actions, ends[0], ends[1], known, number)
@@ -73,33 +73,33 @@ def to_minari(
     renumber: bool = False,
     **details: Any,
 ) -> Any:
-    """Make a MinariDataset on this disk, under MINARI_DATASETS_PATH if it is set.
+    """Create a local MinariDataset, under MINARI_DATASETS_PATH if it is set.
 
-    terminated : for trajectories, whether they ended and were not cut short: bool (n,), or one for all
+    terminated : for trajectories, True if they ended and were not truncated: bool (n,), or one for all
     observation_space, action_space : a number n for Discrete(n), or a space of gymnasium; None: the smallest Discrete
-        space from 0 that holds the whole numbers there are, or a Box without bounds
-    renumber : number the episodes anew; Minari's ids are 0, 1, …
+        space from 0 that contains all integers, or an unbounded Box
+    renumber : renumber the episodes; Minari's ids are 0, 1, …
     details : further arguments of minari.create_dataset_from_buffers (description, author, env, …)
 
-    Rewards that are not known are stored as NaN.
+    Unknown rewards are stored as NaN.
     """
     minari = _minari()
     if not re.fullmatch(r"[-\w/]+-v\d+", dataset_id):
-        raise InputError(dataset_id, "it is no id of a data set", "give (namespace/)name-v0")
+        raise InputError(dataset_id, "it is not the id of a data set", "give (namespace/)name-v0")
     if np.any(terminated) and not isinstance(episodes, Trajectories):
-        raise InputError("terminated", "given beside recordings", "recordings say themselves how they ended")
+        raise InputError("terminated", "given together with recordings", "omit it: recordings contain their own flags")
     recordings = as_recordings(episodes, terminated)
     if not recordings:
         raise InputError(dataset_id, "there are no episodes", "give at least one")
     if not renumber and any(one.id not in (None, i) for i, one in enumerate(recordings)):
         what = "the ids of the episodes are not 0, 1, …"
-        raise InputError(dataset_id, what, "Minari keeps no others; use renumber=True")
+        raise InputError(dataset_id, what, "Minari supports no other ids; use renumber=True")
     buffers = [_buffer(minari, i, one) for i, one in enumerate(recordings)]
     spaces = {
         "observation_space": _space("observation", observation_space, [one.observations for one in recordings]),
         "action_space": _space("action", action_space, [one.actions for one in recordings]),
     }
-    with warnings.catch_warnings():  # Minari warns of every detail that is left out
+    with warnings.catch_warnings():  # Minari warns of every omitted detail
         warnings.filterwarnings("ignore", r"`\w+` is set to None|env_spec is None", UserWarning)
         return minari.create_dataset_from_buffers(dataset_id, buffers, **spaces, **details)
 
@@ -118,7 +118,7 @@ def _buffer(minari: Any, number: int, one: Recording) -> Any:
 
 
 def _space(what: str, given: Any, arrays: list[Array]) -> Any:
-    """The given space, after checking that it contains the data, or the smallest one that does."""
+    """Return the given space after checking that it contains the data, or the smallest one that does."""
     from gymnasium import spaces
 
     flat, dtype = [one for one in arrays if one.size], np.result_type(*arrays)
@@ -133,17 +133,19 @@ def _space(what: str, given: Any, arrays: list[Array]) -> Any:
     if any(one.shape[1:] != space.shape for one in arrays):
         raise InputError("to_minari", f"the {what}s do not have the shape of {space}", f"give another {what}_space")
     if isinstance(space, spaces.Discrete) and not space.start <= low <= high < space.start + space.n:
-        raise InputError("to_minari", f"{what}s {low} … {high} leave {space}", f"give another {what}_space")
+        raise InputError("to_minari", f"{what}s {low} … {high} lie outside {space}", f"give another {what}_space")
     return space
 
 
 def _entry(where: str, observations: Any, key: str | None) -> Any:
     if not isinstance(observations, Mapping):
         if key is not None:
-            raise InputError(where, f"its observations have no entry {key!r}", "leave key= out")
+            raise InputError(where, f"its observations have no entry {key!r}", "omit key=")
         return observations
     if key not in observations:
-        raise InputError(where, f"its observations are a Dict of {', '.join(observations)}", "name one of them in key=")
+        raise InputError(
+            where, f"its observations are a Dict of {', '.join(observations)}", "choose one of them with key="
+        )
     return observations[key]
 
 
@@ -154,7 +156,7 @@ def _loaded(dataset: Any) -> Any:
         return dataset
     minari = _minari()
     if dataset not in minari.list_local_datasets():
-        raise InputError(dataset, "there is no such data set on this disk", "download or make it first")
+        raise InputError(dataset, "there is no such local data set", "download or create it first")
     return minari.load_dataset(dataset)
 
 

@@ -2,7 +2,7 @@
 
     max E Σ β^t R(s_t, a_t),   Q[i, s'] = p(s' | s_i, a_i),   R[i] = r(s_i, a_i)
 
-`DiscreteDP(*to_quantecon(mdp, reward))` is QuantEcon's object; nothing of it is imported here.
+`DiscreteDP(*to_quantecon(mdp, reward))` is QuantEcon's object; QuantEcon is not imported here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from messirl.data.mdp import MDP
 
 
 class SparseForm(NamedTuple):
-    """The arguments of QuantEcon's DiscreteDP, in their order: L pairs, S states."""
+    """Arguments of QuantEcon's DiscreteDP, in their order: L pairs, S states."""
 
     R: Floats  # (L,)
     Q: sp.csr_array  # (L, S)
@@ -29,10 +29,10 @@ class SparseForm(NamedTuple):
 
 
 def from_quantecon(program: Any, *, features: Any = None, start: npt.ArrayLike | None = None) -> tuple[MDP, Floats]:
-    """The MDP and its reward (S, A), from a SparseForm, a DiscreteDP, or what has the same attributes.
+    """Convert a SparseForm, a DiscreteDP, or an object with the same attributes to an MDP and its reward (S, A).
 
-    program : R (L,), Q (L, S), beta, s_indices, a_indices; or R (S, A), Q (S, A, S), beta.  A pair whose R is −inf is
-        not allowed, nor is one that is not listed; their reward is given as 0.
+    program : R (L,), Q (L, S), beta, s_indices, a_indices; or R (S, A), Q (S, A, S), beta.  Pairs with R = −inf and
+        pairs that are not listed are not allowed; their reward is returned as 0.
     features : as for an MDP; None : one indicator per state
     """
     for name in ("R", "Q", "beta"):
@@ -45,7 +45,7 @@ def from_quantecon(program: Any, *, features: Any = None, start: npt.ArrayLike |
     rows, n_pairs = sp.csr_array(Q, dtype=np.float64), R.size
     s, a = _indices("s_indices", s, n_pairs), _indices("a_indices", a, n_pairs)
     if R.ndim != 1 or rows.shape[0] != n_pairs:
-        raise InputError("Q", f"of shape {rows.shape} for R of shape {R.shape}", "give one row and one reward a pair")
+        raise InputError("Q", f"has shape {rows.shape}, R {R.shape}", "give one row and one reward per pair")
     n_states, n_actions = rows.shape[1], int(a.max()) + 1
     if s.max() >= n_states:
         raise InputError("s_indices", f"holds {s.max()}", f"Q has {n_states} columns, so states are 0 … {n_states - 1}")
@@ -61,21 +61,23 @@ def from_quantecon(program: Any, *, features: Any = None, start: npt.ArrayLike |
 
 
 def to_quantecon(mdp: MDP, reward: npt.ArrayLike) -> SparseForm:
-    """The sparse form with the same optimal values; reward (S,) or (S, A).
+    """Convert an MDP to the sparse form with the same optimal values; reward (S,) or (S, A).
 
-    A terminal state becomes a loop: worth nothing under a reward (S, A), and (1 − β) r(s) per step, r(s) in all, under
-    a reward (S,).
+    A terminal state gets a self-loop with reward 0 for a reward (S, A), and (1 − β) r(s) per step, r(s) in all, for a
+    reward (S,).
     """
     r = np.asarray(reward, dtype=np.float64)
     n, m = mdp.n_states, mdp.n_actions
     if r.shape not in ((n,), (n, m)):
-        raise InputError("reward", f"of shape {r.shape}", f"give ({n},) or ({n}, {m})")
+        raise InputError("reward", f"has shape {r.shape}", f"give ({n},) or ({n}, {m})")
     if not mdp.endless:
-        what = f"discount {mdp.discount:g}, horizon {mdp.horizon}"
-        raise InputError("mdp", what, "the form needs beta < 1 and no end")
+        what = f"discount is {mdp.discount:g}, horizon is {mdp.horizon}"
+        raise InputError("mdp", what, "the sparse form needs discount < 1 and no horizon")
     stuck = ~mdp.allowed.any(axis=1) & ~mdp.terminal
     if stuck.any():
-        raise InputError("mdp", f"state {int(np.argmax(stuck))} has no action", "make it terminal or give it a move")
+        raise InputError(
+            "mdp", f"state {int(np.argmax(stuck))} has no action", "make it terminal, or give it an action"
+        )
     feasible = mdp.allowed.copy()
     feasible[mdp.terminal, 0] = True
     s, a = np.nonzero(feasible)
@@ -89,7 +91,7 @@ def to_quantecon(mdp: MDP, reward: npt.ArrayLike) -> SparseForm:
 def _from_product(R: Floats, Q: Any, beta: Any, features: Any, start: Any) -> tuple[MDP, Floats]:
     law = Q if sp.issparse(Q) else np.asarray(Q, dtype=np.float64)
     if R.ndim != 2 or law.shape != (*R.shape, R.shape[0]):
-        what = f"of shape {law.shape} for R of shape {R.shape}"
+        what = f"has shape {law.shape}, R {R.shape}"
         raise InputError("Q", what, "give R (S, A) and Q (S, A, S), or the index arrays")
     return _built(sp.csr_array(law.reshape(-1, R.shape[0])), R, beta, features, start)
 
@@ -99,7 +101,7 @@ def _built(rows: sp.csr_array, reward: Floats, beta: Any, features: Any, start: 
     table = sp.eye_array(n_states, format="csr") if features is None else features
     feasible = reward != -np.inf
     if not np.isfinite(reward[feasible]).all():
-        raise InputError("R", "some reward is NaN or infinite", "only -inf has a meaning: the pair is not feasible")
+        raise InputError("R", "some reward is NaN or infinite", "use finite rewards, or -inf for infeasible pairs")
     mdp = MDP(rows, table, discount=float(beta), start=start, allowed=feasible)
     return mdp, np.where(feasible, reward, 0.0)
 
@@ -107,5 +109,7 @@ def _built(rows: sp.csr_array, reward: Floats, beta: Any, features: Any, start: 
 def _indices(name: str, values: Any, n: int) -> Ints:
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or array.shape != (n,) or not n or array.min() < 0:
-        raise InputError(name, f"{array.dtype} of shape {array.shape}", f"give {n} numbers from 0, one per pair")
+        raise InputError(
+            name, f"has dtype {array.dtype} and shape {array.shape}", f"give {n} numbers from 0, one per pair"
+        )
     return array.astype(np.int64)

@@ -1,1 +1,1 @@
-"""Raw recordings: from tables of positions or places to trips, places and moves."""
+"""Raw recordings: from tables of positions or places to trajectories, cells and transitions."""

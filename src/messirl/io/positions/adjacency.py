@@ -1,4 +1,4 @@
-"""Moves between places: those that lie side by side, or those that were seen; and the MDP that they make."""
+"""Transitions between cells: all between neighbours, or the observed ones; and their transition matrix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STAY = "stay"
 
 
 def seen_moves(made: Courses, n: int) -> tuple[Any, int]:
-    """(n, n) which places were seen to follow each other, and how many, never left, got a move to themselves."""
+    """Return the observed transitions (n, n), and the number of cells never left, which get a self-transition."""
     source, target = made.state[:-1][made.goes_on], made.state[1:][made.goes_on]
     stuck = np.setdiff1d(np.arange(n), source)
     source, target = np.append(source, stuck), np.append(target, stuck)
@@ -23,15 +23,15 @@ def seen_moves(made: Courses, n: int) -> tuple[Any, int]:
 
 
 def with_stays(near: Any) -> Any:
-    """The moves, and one from each place to itself."""
+    """Add a self-transition to every cell."""
     return sp.csr_array(near + sp.eye_array(near.shape[0], dtype=bool, format="csr"))
 
 
 def transitions(moves: Any, at: Floats | None) -> tuple[Any, list[str] | None]:
-    """Sparse (S·A, S) probabilities, all 1, and the names of the actions: each move out of a place is one.
+    """Return transition probabilities (S·A, S), sparse, all 1, and action names: one action per transition of a cell.
 
-    at : the middles of a lattice, where a direction is the same action everywhere (`+x`, `-x+y`, …); None: the k-th
-        move out of a place is action k
+    at : the centres of a lattice, where a direction is the same action everywhere (`+x`, `-x+y`, …); None: the k-th
+        transition out of a cell is action k
     """
     n = moves.shape[0]
     coo = moves.tocoo()

@@ -1,4 +1,4 @@
-"""Features of places: means and counts of columns, distances to points, turning, coordinates, or one per place."""
+"""Features of cells: means and counts of columns, distances to points, turning, coordinates, or indicators."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from messirl.data.errors import InputError
 from messirl.io.positions.raw_table import Raw
 from messirl.io.positions.row_cleaning import Rows
 
-MOST = 2000  # places that may each have a feature of their own
+MOST = 2000  # maximum number of cells with an indicator feature each
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Which features places get.
+    """Requested features of cells.
 
-    mean : columns whose mean over the rows at a place is a feature
-    count : `column=value`: how many rows at a place have this value
-    distance : names of points, with their positions (n, 2): how far the nearest is
-    turning : the mean change of direction at a place, in radians
-    coordinates : x and y;  indicator : one feature per place, which is 1 there
+    mean : columns whose mean over the rows in a cell is a feature
+    count : `column=value`: the number of rows in a cell with this value
+    distance : names and positions (n, 2) of points: the distance to the nearest
+    turning : the mean change of direction in a cell, in radians
+    coordinates : x and y;  indicator : one feature per cell, which is 1 there
     """
 
     mean: Sequence[str] = ()
@@ -48,11 +48,11 @@ def features_of(
     given: Mapping[str, Floats],
     notes: list[str],
 ) -> dict[str, Floats]:
-    """Every feature that was asked for, one number per place, by its name f_*.
+    """Return every requested feature by its name f_*, one number per cell.
 
-    place : the place of each row, −1 where it is of none;  at : (S, 2) the middles;  labels : what places are called
+    place : the cell of each row, −1 for none;  at : (S, 2) the centres;  labels : the names of the cells
     given : features f_* of given points
-    notes : gets a remark where a place has no row to take a value from
+    notes : receives a note if some cells have no row to take a value from
     """
     n, made = len(labels), list[tuple[str, Floats]]()
     for name in asked.mean:
@@ -61,15 +61,15 @@ def features_of(
     for text in asked.count:
         made.append((text, _count(raw, rows, place, n, text)))
     for name, points in asked.distance:
-        far = cKDTree(points).query(_known(at, "--distance"))[0]
+        far = cKDTree(points).query(_coordinates(at, "--distance"))[0]
         made.append((f"distance_{name}", np.asarray(far)))
     if asked.turning:
         made.append(("turning", _mean(turning(rows), place, n, "turning", notes)))
     if asked.coordinates:
-        made += zip("xy", _known(at, "--coordinates").T, strict=True)
+        made += zip("xy", _coordinates(at, "--coordinates").T, strict=True)
     if asked.indicator:
         if n > MOST:
-            remedy = f"make at most {MOST} places, or other features"
+            remedy = f"use at most {MOST} cells, or other features"
             raise InputError("--indicator", f"would make {n} features", remedy)
         made += ((f"at_{label}", row) for label, row in zip(labels, np.eye(n), strict=True))
     made += given.items()
@@ -77,7 +77,7 @@ def features_of(
     for name, values in made:
         called = f"f_{name.removeprefix('f_')}"
         if called in found:
-            raise InputError("features", f"{called} is made twice", "ask for it once, or rename the column")
+            raise InputError("features", f"{called} is requested twice", "request it once, or rename the column")
         found[called] = values
     return found
 
@@ -85,7 +85,7 @@ def features_of(
 def _count(raw: Raw, rows: Rows, place: Ints, n: int, text: str) -> Floats:
     name, equal, value = text.partition("=")
     if not equal:
-        raise InputError("--count", f"{text!r} names no value", "write COLUMN=VALUE")
+        raise InputError("--count", f"{text!r} has no value", "write COLUMN=VALUE")
     cells = raw.arrow(_column(raw, name, "--count")).cast(pa.string())
     hit = np.asarray(pc.fill_null(pc.equal(cells, value), False))[rows.row] & (place >= 0)
     if not hit.any():
@@ -94,9 +94,9 @@ def _count(raw: Raw, rows: Rows, place: Ints, n: int, text: str) -> Floats:
 
 
 def turning(rows: Rows) -> Floats:
-    """The change of direction at each row, in radians, from the way to it to the way from it; NaN at ends and rests."""
+    """Return the angle (rad) between the steps to and from each row; NaN at ends and where a step is zero."""
     if rows.xy is None:
-        raise InputError("--turning", "there are no positions", "leave it out, or give --x and --y")
+        raise InputError("--turning", "there are no positions", "omit it, or give --x and --y")
     way = np.diff(rows.xy, axis=0)
     inner = (rows.track[2:] == rows.track[:-2]) & way[1:].any(axis=1) & way[:-1].any(axis=1)
     angle = np.arctan2(way[:, 1], way[:, 0])
@@ -108,12 +108,12 @@ def _mean(values: Floats, place: Ints, n: int, name: str, notes: list[str]) -> F
     good = np.isfinite(values) & (place >= 0)
     often = np.bincount(place[good], minlength=n)
     if not often.any():
-        raise InputError(f"feature {name}", "no row has a value", "drop it")
+        raise InputError(f"feature {name}", "no row has a value", "omit this feature")
     mean = np.bincount(place[good], values[good], minlength=n) / np.maximum(often, 1)
     lacking = often == 0
     if lacking.any():
         mean[lacking] = mean[~lacking].mean()
-        notes.append(f"{name}: {int(lacking.sum())} of {n} places have no value, and get the mean of the others")
+        notes.append(f"{name}: {int(lacking.sum())} of {n} cells have no value and get the mean of the other cells")
     return mean
 
 
@@ -123,7 +123,7 @@ def _column(raw: Raw, name: str, option: str) -> str:
     return name
 
 
-def _known(at: Floats | None, option: str) -> Floats:
+def _coordinates(at: Floats | None, option: str) -> Floats:
     if at is None:
-        raise InputError(option, "the places have no coordinates", "leave it out, or give them with --points")
+        raise InputError(option, "the cells have no coordinates", "omit it, or give coordinates with --points")
     return at

@@ -1,4 +1,4 @@
-"""Courses: the places of a trip one after the other, with what lies between them, cut where a trip ends."""
+"""Cell sequences of trajectories: repeated cells removed, gaps filled, cut and filtered."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from messirl.io.positions.spatial_cells import Places
 
 @dataclass(frozen=True, eq=False)
 class Courses:
-    """States of trips, one after the other.
+    """Cell sequences of all trajectories, concatenated: M entries.
 
-    trip : number of the trip of each state, increasing;  state : its place
-    row : the first row it is made of, −1 where it was filled in
-    said : how many steps jumped, places were filled in, …
+    trip : index of the trajectory of each entry, increasing;  state : its cell
+    row : the first row behind each entry, −1 if it was filled in
+    said : counts for the report: jumps, filled cells, …
     """
 
     trip: Ints
@@ -29,30 +29,30 @@ class Courses:
 
     @property
     def goes_on(self) -> Flags:
-        """Which states but the last are followed by one of the same trip, (M − 1,)."""
+        """Mask of the entries, except the last, whose successor belongs to the same trajectory, (M − 1,)."""
         return np.asarray(self.trip[1:] == self.trip[:-1])
 
     @property
     def offsets(self) -> Ints:
-        """Trip i has the states offsets[i] : offsets[i + 1]."""
+        """Offsets: trajectory i consists of the entries offsets[i] : offsets[i + 1]."""
         return np.append(np.flatnonzero(np.append(True, ~self.goes_on))[: self.trip.size], self.trip.size)
 
     @property
     def first_rows(self) -> Ints:
-        """The first row of each trip; the row before, if it begins with a place that was filled in."""
+        """First row of each trajectory; the preceding row if it begins with a filled cell."""
         return np.asarray(np.maximum.accumulate(self.row)[self.offsets[:-1]])
 
     def take(self, kept: Flags) -> Courses:
-        """Some of the states; trips keep their numbers."""
+        """Return a subset of the entries; trajectories keep their indices."""
         return replace(self, trip=self.trip[kept], state=self.state[kept], row=self.row[kept])
 
     def cut(self, after: Flags | bool = False) -> Courses:
-        """Trips that end where `after` (M − 1,) says so, too, numbered from 0 on."""
+        """Split trajectories also after the entries flagged in `after` (M − 1,), and renumber them from 0."""
         return replace(self, trip=np.cumsum(np.append(True, ~self.goes_on | after))[: self.trip.size] - 1)
 
 
 def courses(points: Points, state: Ints, *, stay: bool) -> Courses:
-    """The places of points; without `stay` a place that follows itself counts once."""
+    """Return the cell sequences of points; without `stay`, consecutive repetitions of a cell count once."""
     made = Courses(points.trip, state, points.row)
     if stay:
         return made
@@ -61,7 +61,7 @@ def courses(points: Points, state: Ints, *, stay: bool) -> Courses:
 
 
 def along_neighbours(made: Courses, places: Places, *, stay: bool, fill: bool) -> Courses:
-    """Courses in which each place lies beside the one before: jumps are filled in, or (not `fill`) end a trip."""
+    """Make successive cells neighbours: fill gaps along neighbours or, without `fill`, split trajectories at them."""
     ways = Ways(places)
     jump = made.goes_on & ~ways.beside(made.state[:-1], made.state[1:])
     if stay:
@@ -75,7 +75,7 @@ def along_neighbours(made: Courses, places: Places, *, stay: bool, fill: bool) -
     lost[at] = [way is None for way in found]
     extra = np.zeros(made.state.size, dtype=np.int64)
     extra[at] = [len(way or ()) for way in found]
-    place = np.arange(made.state.size) + np.cumsum(extra) - extra  # of each state among all
+    place = np.arange(made.state.size) + np.cumsum(extra) - extra  # position of each entry among all
     n = int(extra.sum())
     state, row = np.full(made.state.size + n, -1, dtype=np.int64), np.full(made.state.size + n, -1, dtype=np.int64)
     state[place], row[place] = made.state, made.row
@@ -85,19 +85,19 @@ def along_neighbours(made: Courses, places: Places, *, stay: bool, fill: bool) -
 
 
 def end_at(made: Courses, ends: Collection[int]) -> Courses:
-    """Trips that end where they enter one of these places; what follows is another trip."""
+    """Split trajectories where they enter one of these cells; the rest becomes another trajectory."""
     return made.cut(np.isin(made.state[:-1], list(ends)))
 
 
 def drop(
     made: Courses, n_rows: int, least: int, *, goals: bool = False, ends: Collection[int] | None = None
 ) -> tuple[Courses, dict[str, int], int]:
-    """The trips that can be used, how many others are dropped, by the reason, and how many rows are in what is kept.
+    """Return the usable trajectories, the number dropped for each reason, and the number of rows kept.
 
-    n_rows : how many rows there were
-    least : states of a trip
-    goals : trips end where they first come to their last place; those that left it again are dropped
-    ends : places in one of which a trip must end; None: anywhere
+    n_rows : the number of rows before
+    least : minimum number of states of a trajectory
+    goals : the last cell is the goal; drop trajectories that pass through it before the end
+    ends : cells in which a trajectory must end; None: anywhere
     """
     if goals:
         last = made.state[made.offsets[1:] - 1][made.trip]

@@ -1,6 +1,6 @@
-"""Which column is which: named by the user, or recognised by its name, and said.
+"""Roles of columns (id, time, x, y, place): given by the user, or recognised by the column name.
 
-A name is compared without case, signs and a unit in brackets: `Pos_X [mm]` is posx, with the unit mm.
+Names are compared without case, punctuation and a unit in brackets: `Pos_X [mm]` is posx, with the unit mm.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ ROLES: dict[str, frozenset[str]] = {
 }
 DEGREES = {"x": {"lon", "longitude", "long", "lng", "locationlong"}, "y": {"lat", "latitude", "locationlat"}}
 FRAMES = {"frame", "frameid", "frameno", "framenumber", "framenr", "frameindex"}
-ORDER = "order"  # --time order: rows count in their order
+ORDER = "order"  # --time order: rows are in temporal order
 FILE = "file"  # --id file: one track per file
 SPECIAL = {"time": ORDER, "id": FILE}
 
 
 @dataclass(frozen=True)
 class Role:
-    """A column, and whether the user named it."""
+    """A column, and whether it was given by the user."""
 
     name: str
     given: bool
@@ -47,12 +47,12 @@ class Role:
 
 
 def bare(name: str) -> str:
-    """A name without case, signs and unit, as it is compared."""
+    """Normalise a name for comparison: no case, punctuation or unit."""
     return re.sub(r"[\W_]+", "", re.sub(r"[\[({].*?[\])}]", "", name)).lower()
 
 
 def unit(name: str) -> str | None:
-    """The unit that a header gives in brackets."""
+    """Return the unit that a header gives in brackets, or None."""
     found = re.search(r"[\[({]\s*(.*?)\s*[\])}]", name)
     return found[1] if found else None
 
@@ -60,31 +60,31 @@ def unit(name: str) -> str | None:
 def find_roles(
     raw: Raw, given: Mapping[str, str | None], wanted: Sequence[str], needed: Sequence[str]
 ) -> dict[str, Role]:
-    """The columns of these roles.
+    """Find the columns of these roles.
 
-    given : what the user named
-    wanted : roles to look for;  needed : those without which there is an error
+    given : the columns that the user named
+    wanted : roles to look for;  needed : required roles
     """
     found: dict[str, Role] = {}
     for role in wanted:
         name = given.get(role)
         if name is not None:
-            whole = name.split("+") if role == "time" else [name]  # a day and a time of day
+            whole = name.split("+") if role == "time" else [name]  # date and time of day in two columns
             if not {name} & {*raw.names, SPECIAL.get(role)} and not set(whole) <= set(raw.names):
                 there = ", ".join(map(repr, raw.names[:12]))
-                remedy = f"it has {there}{did_you_mean(name, raw.names)}"
+                remedy = f"the columns are {there}{did_you_mean(name, raw.names)}"
                 raise raw.error(f"there is no column {name!r} (--{role})", remedy)
             twice = next((other for other, one in found.items() if one.given and one.name == name), None)
             if twice is not None:
-                raise raw.error(f"--{twice} and --{role} are both column {name!r}", "give each a column of its own")
+                raise raw.error(f"--{twice} and --{role} are both column {name!r}", "give each its own column")
             found[role] = Role(name, True)
             continue
         taken = {one.name for one in found.values()} | {name for name in given.values() if name is not None}
         like = [name for name in raw.names if bare(name) in ROLES[role] and name not in taken]
         if len(like) > 1:
-            what = f"columns {listed([repr(name) for name in like])} may each be the {role}"
-            both = f", or both with --time '{'+'.join(like)}'" if role == "time" and len(like) == 2 else ""
-            raise raw.error(what, f"say which with --{role}{both}")
+            what = f"columns {listed([repr(name) for name in like])} could each be the {role}"
+            both = f", or use both with --time '{'+'.join(like)}'" if role == "time" and len(like) == 2 else ""
+            raise raw.error(what, f"choose one with --{role}{both}")
         if like:
             found[role] = Role(like[0], False)
         elif role in needed:
@@ -95,7 +95,7 @@ def find_roles(
 
 
 def crossed(roles: Mapping[str, Role]) -> bool:
-    """Whether the column for x is named like a y, and the other way round."""
+    """Check for swapped columns: x named like a y, and y like an x."""
     return "x" in roles and "y" in roles and bare(roles["x"].name) in ROLES["y"] and bare(roles["y"].name) in ROLES["x"]
 
 
@@ -103,7 +103,7 @@ def _say(role: str) -> str:
     more = {
         "time": f", or give --time {ORDER} if the rows of a track are in order",
         "id": f", or give --id {FILE} if every file is one track",
-        "x": ", or the column of places with --place",
-        "y": ", or the column of places with --place",
+        "x": ", or give a column of cells with --place",
+        "y": ", or give a column of cells with --place",
     }
     return f"name it with --{role}{more.get(role, '')}"

@@ -1,4 +1,4 @@
-"""Points that the user gives: places with names and features, or marks to measure distances from."""
+"""Points given by the user: named cell centres with features, or landmarks to measure distances from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = {"name", "place", "label", "state", "id", "room", "node", "station", "si
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Points of a table: x, y, what they are called, and their columns f_*."""
+    """Points of a table: coordinates, labels, and columns f_*."""
 
     where: str
     xy: Floats
@@ -27,7 +27,7 @@ class Given:
 
 
 def read_points(path: str) -> Given:
-    """A table with columns x and y, optionally a name, and features f_*."""
+    """Read a table of points with columns x and y, and optionally a name and features f_*."""
     raw = read_raw(path)
     roles = find_roles(raw, {}, ("x", "y"), ("x", "y"))
     xy = np.column_stack([raw.numbers(roles[axis].name) for axis in "xy"])
@@ -38,7 +38,7 @@ def read_points(path: str) -> Given:
         raise raw.error(f"columns {named[0]!r} and {named[1]!r} may both name the points", "keep one of them")
     labels = raw.arrow(named[0]).cast(pa.string()).to_pylist() if named else [str(i) for i in range(len(xy))]
     if None in labels or len(set(labels)) < len(labels):
-        raise raw.error("points without a name, or with the same one", "give each a name of its own")
+        raise raw.error("some points have no name, or share one", "give each a unique name")
     features = {name: raw.numbers(name) for name in raw.names if name.startswith("f_")}
     for name, values in features.items():
         if not np.isfinite(values).all():
@@ -47,7 +47,7 @@ def read_points(path: str) -> Given:
 
 
 def read_marks(text: str) -> tuple[str, Floats]:
-    """A name and points (n, 2): from `x,y`, from `name=x,y`, or from a table."""
+    """Read a name and points (n, 2) from `x,y`, `name=x,y`, or the path of a table."""
     name, equal, rest = text.rpartition("=")
     parts = (rest if equal else text).split(",")
     try:

@@ -1,8 +1,8 @@
-"""Longitude and latitude as metres: east and north of the middle of all positions.
+"""Projection of longitude and latitude to metres east and north of the centre of all positions.
 
     x = R cos(φ₀) (λ − λ₀),   y = R (φ − φ₀)
 
-Good over regions in which cos φ hardly changes: over 100 km at 60° north, widths are wrong by 1.4 %.
+Accurate where cos φ hardly changes: over 100 km at 60° north, widths are wrong by 1.4 %.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ METRES = 6_371_008.8 * np.pi / 180.0  # per degree of latitude
 
 @dataclass(frozen=True)
 class Projection:
-    """From degrees to metres: the middle (λ₀, φ₀)."""
+    """Equirectangular projection around the centre (λ₀, φ₀)."""
 
     longitude: float
     latitude: float
 
     def __call__(self, degrees: Any) -> Floats:
-        """Points (n, 2) of longitude and latitude as metres."""
+        """Convert points (n, 2) of longitude and latitude to metres."""
         scale = METRES * np.array([np.cos(np.radians(self.latitude)), 1.0])
         return (np.asarray(degrees, dtype=np.float64) - [self.longitude, self.latitude]) * scale
 
@@ -37,9 +37,9 @@ class Projection:
 
 
 def projection_of(raw: Raw, rows: Rows, roles: dict[str, Role], asked: bool | None) -> Projection | None:
-    """The projection where positions are degrees, else None.
+    """Return the projection if positions are in degrees, else None.
 
-    asked : whether they are; None: if their columns are named like longitude and latitude
+    asked : whether they are; None: decide by the names of the columns
     """
     if rows.xy is None or asked is False:
         return None
@@ -49,7 +49,7 @@ def projection_of(raw: Raw, rows: Rows, roles: dict[str, Role], asked: bool | No
     if far[1] > 90.0 or far[0] > 360.0:
         what = f"latitudes (y) reach {far[1]:g} and longitudes (x) {far[0]:g}"
         if far[0] <= 90.0 and far[1] <= 360.0:
-            raise raw.error(what, "x and y seem to be swapped: give --x and --y the other way round")
-        raise raw.error(what, "these are no degrees: say --no-lonlat")
+            raise raw.error(what, "x and y seem to be swapped; exchange --x and --y")
+        raise raw.error(what, "these are not degrees; use --no-lonlat")
     middle = (np.nanmin(rows.xy, axis=0) + np.nanmax(rows.xy, axis=0)) / 2
     return Projection(float(middle[0]), float(middle[1]))

@@ -1,7 +1,7 @@
-"""Raw tables: CSV with any separator and decimal mark, with a header or without, and Parquet; one file or a folder.
+"""Raw tables: CSV with any delimiter and decimal mark, with a header or without, and Parquet; one file or a folder.
 
-What separates cells is the sign that divides the first rows into equally many. CSV is read by Arrow, as text, so that a
-million rows take seconds and little memory; what a column holds is decided where it is used.
+The delimiter is the character that divides the first rows into equally many cells. Arrow reads CSV as text, so that a
+million rows take seconds and little memory; the type of a column is decided where it is used.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from messirl.io.tables.table import COMMA, NUMBER, Column, Table, load_table, ma
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
 WORDS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "blank": " ", "space": " "}
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".parquet")
-MISSING = r"^(?i:na|n/a|nan|null|none|-|\?)$"  # what programs write for a number that is not there
-LOOKED_AT = 100  # rows that decide what separates cells
-HEAD = 1 << 16  # bytes in which they are looked for
+MISSING = r"^(?i:na|n/a|nan|null|none|-|\?)$"  # spellings of a missing number
+LOOKED_AT = 100  # rows from which the delimiter is recognised
+HEAD = 1 << 16  # bytes that are searched for these rows
 
 
 @dataclass(frozen=True, eq=False)
 class Raw:
-    """The rows of one file or several, one after the other.
+    """The rows of one or more files, concatenated.
 
     tables : one per file, all with the same columns
-    separated : what separates cells, where that was recognised
+    separated : note on the delimiter, if it was recognised
     """
 
     tables: Sequence[Table]
@@ -46,37 +46,37 @@ class Raw:
 
     @property
     def notes(self) -> list[str]:
-        """What was recognised; complete after every column was read."""
+        """Notes on recognised formats; complete after every column was read."""
         commas = any(table.notes for table in self.tables)
         return [*filter(None, [self.separated]), *(["decimal commas (recognised)"] if commas else [])]
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns."""
+        """Names of the columns."""
         return self.tables[0].names
 
     @property
     def files(self) -> list[str]:
-        """The names of the files."""
+        """Names of the files."""
         return [table.where for table in self.tables]
 
     @property
     def offsets(self) -> Ints:
-        """The rows of file i are offsets[i] : offsets[i + 1]."""
+        """Offsets: file i holds the rows offsets[i] : offsets[i + 1]."""
         return np.cumsum([0, *(table.n_rows for table in self.tables)])
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.offsets[-1])
 
     @property
     def file_of(self) -> Ints:
-        """The number of the file of each row."""
+        """Index of the file of each row."""
         return np.repeat(np.arange(len(self.tables)), [table.n_rows for table in self.tables])
 
     def error(self, what: str, remedy: str, row: int | None = None) -> InputError:
-        """An error about the rows, or about one of them."""
+        """Return an error about the rows, or about one of them."""
         if row is None:
             where = self.files[0] if len(self.files) == 1 else f"{self.files[0]} and {len(self.files) - 1} more"
             return InputError(where, what, remedy)
@@ -84,7 +84,7 @@ class Raw:
         return self.tables[i].error(what, remedy, row - int(self.offsets[i]))
 
     def arrow(self, name: str) -> Any:
-        """The cells of a column, as Arrow holds them, or of two, `a+b`; empty cells of a CSV are null."""
+        """Return a column, or two joined as `a+b`, as an Arrow array; empty cells of a CSV are null."""
         if name not in self.names:
             return pc.binary_join_element_wise(*(self.arrow(part).cast(pa.string()) for part in name.split("+")), " ")
         parts = []
@@ -99,28 +99,28 @@ class Raw:
         return pa.concat_arrays(parts)
 
     def numbers(self, name: str) -> Floats:
-        """A column of numbers, NaN where a cell is empty; InputError for anything else."""
+        """Return a column of numbers, NaN where a cell is empty; raise InputError for anything else."""
         return np.concatenate([self._numbers(table, name) for table in self.tables])
 
     def _numbers(self, table: Table, name: str) -> Floats:
         try:
             column = table.column(name)
-        except InputError as error:  # decimal commas that may mean something else
-            remedy = error.remedy if table.typed else "say with --decimal which mark it is"
+        except InputError as error:  # ambiguous decimal commas
+            remedy = error.remedy if table.typed else "give the decimal mark with --decimal"
             raise InputError(error.where, error.what, remedy, error.row) from None
         if column.kind == "empty":
             return np.full(table.n_rows, np.nan)
         if column.kind not in ("whole", "number", "flag"):
-            raise self._no_number(table, name, column)
+            raise self._number_error(table, name, column)
         return np.where(column.null, np.nan, column.values.astype(np.float64))
 
-    def _no_number(self, table: Table, name: str, column: Column) -> InputError:
+    def _number_error(self, table: Table, name: str, column: Column) -> InputError:
         wrong = ~column.null
-        remedy = "write numbers alone, with their unit in the header"
+        remedy = "write plain numbers, with their unit in the header"
         if column.text is not None and not table.typed:
             wrong &= ~matches(column.text, NUMBER)
             if (matches(column.text, COMMA) & wrong).any():
-                remedy = "write decimals alike everywhere, or give --decimal"
+                remedy = "use one decimal mark throughout, or give --decimal"
             else:
                 remedy = number_remedy(column, wrong, remedy)
         row = int(np.argmax(wrong))
@@ -134,16 +134,16 @@ def read_raw(
     decimal: str | None = None,
     columns: Sequence[str] | None = None,
 ) -> Raw:
-    """The tables of a file, or of all files in a folder.
+    """Read the table in a file, or those in all files of a folder.
 
-    separator : the sign between cells, or its name (tab, semicolon, …); None: recognised
-    decimal : "." or ","; None: recognised
-    columns : the names of the columns of a file that has no header
+    separator : the delimiter, or its name (tab, semicolon, …); None: recognise it
+    decimal : "." or ","; None: recognise it
+    columns : the names of the columns of a file without a header
     """
     place = Path(source)
     given = None if separator is None else WORDS.get(separator, separator)
     if given is not None and len(given) != 1:
-        raise InputError("--separator", f"is {separator!r}", f"give one sign, or {', '.join(WORDS)}")
+        raise InputError("--separator", f"is {separator!r}", f"give one character, or {', '.join(WORDS)}")
     tables: list[Table] = []
     signs: set[str] = set()
     for path in _files(place):
@@ -157,26 +157,26 @@ def read_raw(
             raise InputError(table.where, what, "give files with the same columns")
         tables.append(table)
     if not any(table.n_rows for table in tables):
-        raise InputError(place.name, "holds no row beside its header", "give recordings")
-    said = f"cells separated by {' or '.join(sorted(signs))} (recognised)" if separator is None and signs else None
+        raise InputError(place.name, "has a header but no rows", "give a file with recordings")
+    said = f"columns separated by {' or '.join(sorted(signs))} (recognised)" if separator is None and signs else None
     return Raw(tables, said)
 
 
 def _files(place: Path) -> list[Path]:
     if not place.exists():
-        raise InputError(str(place), "is not there", "correct the path")
+        raise InputError(str(place), "does not exist", "correct the path")
     if place.is_file():
         if place.suffix.lower() not in SUFFIXES:
             raise InputError(place.name, f"has the suffix {place.suffix!r}", f"give one of {', '.join(SUFFIXES)}")
         return [place]
     found = sorted(path for path in place.iterdir() if path.suffix.lower() in SUFFIXES and path.name[0] != ".")
     if not found:
-        raise InputError(str(place), "holds no table", f"give a folder with files {', '.join(SUFFIXES)}")
+        raise InputError(str(place), "contains no table", f"give a folder with files {', '.join(SUFFIXES)}")
     return found
 
 
 def _read(path: Path, sign: str | None, decimal: str | None, columns: Sequence[str] | None) -> tuple[Table, str]:
-    """A table of text, and what separates its cells."""
+    """Read a table of text, and return it with its delimiter."""
     where = path.name
     try:
         data = path.read_bytes()
@@ -191,13 +191,13 @@ def _read(path: Path, sign: str | None, decimal: str | None, columns: Sequence[s
     names = [name.strip(BLANKS) for name in (head if columns is None else columns)]
     _check_names(names, head, where)
     cells = _parsed(data, where, sign, names, header=columns is None)
-    cells = {name: _plain(column, decimal) for name, column in cells.items()}
+    cells = {name: _cleaned(column, decimal) for name, column in cells.items()}
     n = len(next(iter(cells.values())))
     again = np.all([np.asarray(pc.fill_null(pc.equal(column, name), False)) for name, column in cells.items()], axis=0)
     if columns is None and again.any():
         row = int(np.argmax(again)) + 2
-        raise InputError(where, "is the header once more", "drop this row", row)
-    # With a given decimal mark nothing is left to recognise, which the table does only if no comma separates cells.
+        raise InputError(where, "repeats the header", "delete this row", row)
+    # With a given decimal mark the table must recognise none, as when the delimiter is a comma.
     return Table(where, cells, n, False, "," if decimal is not None else sign), sign
 
 
@@ -225,28 +225,28 @@ def _separator(lines: Sequence[str], where: str) -> str:
     widths = {sign: [len(row) for row in _cells(lines, sign)] for sign in SIGNS}
     several = [sign for sign, width in widths.items() if width[0] > 1]
     even = [sign for sign in several if len(set(widths[sign])) == 1]
-    even = [sign for sign in even if sign != " "] or even  # a stamp may hold a blank
+    even = [sign for sign in even if sign != " "] or even  # a timestamp may contain a blank
     if len(even) == 1:
         return even[0]
     if not several:
-        what = "has one column only, or an unknown sign between its cells"
-        raise InputError(where, what, "give the sign with --separator")
+        what = "has only one column, or an unknown delimiter"
+        raise InputError(where, what, "give the delimiter with --separator")
     plain = [sign for sign in several if sign != " "] or several
     if not even and len(plain) == 1:
         return plain[0]
     signs = " and ".join(SIGNS[sign] for sign in even or plain)
-    what = f"its first row holds {signs}, each of which may separate its cells"
-    raise InputError(where, what, "use one of them throughout, or give --separator")
+    what = f"the first row contains {signs}, and each of them could be the delimiter"
+    raise InputError(where, what, "use one delimiter throughout, or give --separator")
 
 
 def _check_names(names: Sequence[str], head: Sequence[str], where: str) -> None:
-    """InputError if the names of columns cannot be such; `head` holds the cells of the first row."""
+    """Raise InputError if the column names are invalid; `head` holds the cells of the first row."""
     if len(names) != len(head):
         what = f"has {len(head)} columns, but --columns names {len(names)}"
-        raise InputError(where, what, "name each of them")
+        raise InputError(where, what, "name each column")
     if sum(re.fullmatch(NUMBER, name) is not None for name in names) > 1:
-        what = f"has numbers in its first row ({', '.join(names[:4])}), not the names of columns"
-        raise InputError(where, what, "name them with --columns, as in --columns frame,id,x,y", 1)
+        what = f"has numbers in its first row ({', '.join(names[:4])}), not column names"
+        raise InputError(where, what, "name the columns with --columns, as in --columns frame,id,x,y", 1)
     for i, name in enumerate(names):
         if not name:
             raise InputError(where, f"column {i + 1} has no name", "name every column in the first row", 1)
@@ -255,7 +255,7 @@ def _check_names(names: Sequence[str], head: Sequence[str], where: str) -> None:
 
 
 def _parsed(data: bytes, where: str, sign: str, names: list[str], *, header: bool) -> dict[str, Any]:
-    """Every cell as text, one array per column."""
+    """Return every cell as text, one array per column."""
     if sign == " ":
         data = re.sub(rb"[ \t]+", b"\t", re.sub(rb"(?m)^[ \t]+|[ \t]+\r?$", b"", data))
     wrong: list[Any] = []
@@ -277,7 +277,7 @@ def _parsed(data: bytes, where: str, sign: str, names: list[str], *, header: boo
         reason = " ".join(str(error).split())
         if "UTF8" in reason:
             raise InputError(where, "is not UTF-8 text", "save it with the encoding UTF-8") from None
-        raise InputError(where, f"is not CSV ({reason[:120]})", "close every quote") from None
+        raise InputError(where, f"is not valid CSV ({reason[:120]})", "close every quotation mark") from None
     if wrong:
         row = wrong[0]
         what = f"has {row.actual_columns} cells, but there are {row.expected_columns} columns"
@@ -286,19 +286,19 @@ def _parsed(data: bytes, where: str, sign: str, names: list[str], *, header: boo
 
 
 def _remedy(row: Any, sign: str) -> str:
-    """What to do about a row with too few or too many cells."""
+    """Return the remedy for a row with too few or too many cells."""
     other = next((SIGNS[s] for s in SIGNS if s not in (sign, " ") and s in row.text), None)
     if other is not None:
-        return f"it holds {other}: separate all rows alike"
+        return f"it contains {other}; use the same delimiter in all rows"
     if row.actual_columns < row.expected_columns:
-        return "fill in the cells that are missing"
+        return "fill in the missing cells"
     if sign == ",":
-        return "a comma cannot both separate cells and mark decimals; put quotes around text that holds one"
-    return "put quotes around text that holds the sign between cells"
+        return "a comma cannot be both delimiter and decimal mark; put quotation marks around text that contains one"
+    return "put quotation marks around text that contains the delimiter"
 
 
-def _plain(cells: Any, decimal: str | None) -> Any:
-    """Cells without blanks around them; in a column of numbers, words for a missing one are empty cells."""
+def _cleaned(cells: Any, decimal: str | None) -> Any:
+    """Strip blanks from cells; in a column of numbers, replace spellings of a missing number by empty cells."""
     cells = pc.utf8_trim(cells, BLANKS)
     lacking = matches(cells, MISSING)
     if lacking.any():

@@ -1,4 +1,4 @@
-"""Rows that can be used, sorted by track and time; empty cells, repetitions and contradictions are counted."""
+"""Usable rows, sorted by track and time; rows with missing, repeated or contradictory values are counted."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SAME_TIME = ("refuse", "first", "mean", "all")
 class Rows:
     """Rows in the order of tracks and times.
 
-    row : where each stands in the source
-    track : number of its track, counted in the order in which they first occur;  tracks : what they are called
+    row : index of each row in the source
+    track : index of its track, in order of first occurrence;  tracks : the ids of the tracks
     time : in the unit of the times
-    xy : positions (N, 2), or None where places are given
-    label : number of its place, or None;  labels : what places are called
-    dropped : how many rows of the source are left out, by the reason
+    xy : positions (N, 2), or None if a column of cells is given
+    label : index of its cell, or None;  labels : the names of the cells
+    dropped : the number of dropped rows for each reason
     """
 
     row: Ints
@@ -38,14 +38,14 @@ class Rows:
     dropped: dict[str, int] = field(default_factory=dict)
 
     def take(self, kept: Flags, reason: str) -> Rows:
-        """Some of the rows; the others are counted as dropped."""
+        """Return a subset of the rows and count the rest as dropped."""
         lost = int((~kept).sum())
         if not lost:
             return self
         return replace(self.picked(kept), dropped={**self.dropped, reason: self.dropped.get(reason, 0) + lost})
 
     def picked(self, which: Flags | Ints) -> Rows:
-        """These rows, in this order."""
+        """Return these rows, in this order."""
         return replace(
             self,
             row=self.row[which],
@@ -57,15 +57,15 @@ class Rows:
 
     @property
     def begins(self) -> Flags:
-        """Which rows are the first of a track."""
+        """Mask of the first row of each track."""
         return np.append(True, self.track[1:] != self.track[:-1])[: self.track.size]
 
 
 def read_rows(raw: Raw, roles: dict[str, Role], times: Times, *, per_file: bool, same_time: str) -> Rows:
-    """The rows that have a track, a time and a place.
+    """Read the rows that have a track, a time, and a cell or position.
 
     per_file : the same id in another file is another track
-    same_time : what to do where a track is at two places at the same time
+    same_time : how to resolve two positions of a track at the same time
     """
     track, tracks = _tracks(raw, roles["id"].name, per_file)
     xy, label, labels = None, None, list[str]()
@@ -83,16 +83,14 @@ def read_rows(raw: Raw, roles: dict[str, Role], times: Times, *, per_file: bool,
     elif rows.xy is not None:
         rows = rows.take(np.asarray(np.isfinite(rows.xy).all(axis=1)), "without a position")
     if not rows.row.size:
-        raise raw.error(
-            "no row has an id, a time and a place", "say which columns they are with --id, --time, --x, --y"
-        )
+        raise raw.error("no row has an id, a time and a position", "choose the columns with --id, --time, --x, --y")
     _, first, code = np.unique(rows.track, return_index=True, return_inverse=True)
     order = np.lexsort((rows.row, rows.time, first[code]))
-    return _once(raw, rows.picked(order), same_time)
+    return _resolve_same_time(raw, rows.picked(order), same_time)
 
 
 def _tracks(raw: Raw, name: str, per_file: bool) -> tuple[Ints, Array]:
-    """The number of the track of each row, −1 where none is given, and what they are called."""
+    """Return the index of the track of each row, −1 where missing, and the ids of the tracks."""
     file, stems = raw.file_of, [name.rpartition(".")[0] for name in raw.files]
     if name == FILE and name not in raw.names:
         return file, np.array(stems, dtype=object)
@@ -109,19 +107,19 @@ def _tracks(raw: Raw, name: str, per_file: bool) -> tuple[Ints, Array]:
 
 
 def shared_between_files(raw: Raw, rows: Rows) -> int:
-    """How many tracks have rows in more than one file."""
+    """Count the tracks with rows in more than one file."""
     pairs = np.unique(np.column_stack([rows.track, raw.file_of[rows.row]]), axis=0)
     return int((np.bincount(pairs[:, 0]) > 1).sum())
 
 
-def _once(raw: Raw, rows: Rows, same_time: str) -> Rows:
-    """One row per track and time."""
+def _resolve_same_time(raw: Raw, rows: Rows, same_time: str) -> Rows:
+    """Reduce the rows to one per track and time."""
     same = ~rows.begins
     same[1:] &= rows.time[1:] == rows.time[:-1]
     if not same.any():
         return rows
     value = rows.label[:, None] if rows.label is not None else rows.xy
-    assert value is not None, "there are places or positions"
+    assert value is not None, "cells or positions are needed"
     again = same.copy()
     again[1:] &= (value[1:] == value[:-1]).all(axis=1)
     rows = rows.take(~again, "repeated")
@@ -131,8 +129,8 @@ def _once(raw: Raw, rows: Rows, same_time: str) -> Rows:
         return rows
     if same_time == "refuse":
         at = int(np.argmax(same))
-        what = f"track {rows.tracks[rows.track[at]]!r} is at two places at the same time as in another row"
-        remedy = "give each individual an id of its own (--per-file if files count anew), or say --same-time first"
+        what = f"track {rows.tracks[rows.track[at]]!r} is in two places at the same time"
+        remedy = "give each individual its own id (--per-file if ids restart in every file), or use --same-time first"
         raise raw.error(what, remedy, int(rows.row[at]))
     if same_time == "mean" and rows.xy is not None:
         group = np.cumsum(~same) - 1
@@ -143,5 +141,5 @@ def _once(raw: Raw, rows: Rows, same_time: str) -> Rows:
 
 
 def row_order(raw: Raw) -> Times:
-    """Times where rows are in order: their numbers."""
+    """Return row numbers as times, for rows in temporal order."""
     return Times(np.arange(raw.n_rows, dtype=np.float64), "rows", f"--time {ORDER}: rows in their order")

@@ -1,4 +1,4 @@
-"""Tracks cut into trips by pauses and jumps, and put on a clock: one point per tick, or one per row."""
+"""Trajectories: tracks split at pauses and jumps, and resampled at equal time steps or kept one point per row."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from messirl._types import Flags, Floats, Ints
 from messirl.data.errors import InputError
 from messirl.io.positions.row_cleaning import Rows
 
-MOST = 20_000_000  # points that a clock may make
+MOST = 20_000_000  # maximum number of points after resampling
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points of trips, one after the other.
+    """Points of all trajectories, concatenated: M points.
 
-    trip : number of the trip of each point, increasing
-    row : the first row (of Rows) that it is made of, −1 where nothing was recorded
-    xy : positions, or None;  label : numbers of places, or None
+    trip : index of the trajectory of each point, increasing
+    row : the first row (of Rows) behind each point, −1 if it was interpolated
+    xy : positions, or None;  label : indices of cells, or None
     """
 
     trip: Ints
@@ -29,22 +29,22 @@ class Points:
 
     @property
     def seen(self) -> Flags:
-        """Which points were recorded; the others lie between such."""
+        """Mask of the recorded points; the rest is interpolated."""
         return self.row >= 0
 
     @property
     def goes_on(self) -> Flags:
-        """Which points but the last are followed by one of the same trip, (M − 1,)."""
+        """Mask of the points, except the last, whose successor belongs to the same trajectory, (M − 1,)."""
         return np.asarray(self.trip[1:] == self.trip[:-1])
 
 
 def split(
     rows: Rows, pause: float | None, jump: float | None, left: Flags | None = None
 ) -> tuple[Ints, dict[str, int]]:
-    """The trip of each row, and how many cuts each reason made.
+    """Return the trajectory of each row, and the number of cuts for each reason.
 
-    pause : a trip ends before a longer time without a row;  jump : and before a longer way from one row to the next
-    left : (N − 1,) where rows between two rows lay outside the area
+    pause : split where the time between rows is longer;  jump : split where their distance is larger
+    left : (N − 1,) mask of row pairs with rows outside the area between them
     """
     same = ~rows.begins[1:]
     cuts: dict[str, int] = {}
@@ -58,7 +58,7 @@ def split(
         cut |= late
     if jump is not None:
         if rows.xy is None:
-            raise InputError("--jump", "is a distance, but there are no positions", "leave it out, or give --x and --y")
+            raise InputError("--jump", "is a distance, but there are no positions", "omit it, or give --x and --y")
         far = same & ~cut & (np.linalg.norm(np.diff(rows.xy, axis=0), axis=1) > jump)
         cuts["jumps"] = int(far.sum())
         cut |= far
@@ -66,15 +66,15 @@ def split(
 
 
 def by_row(rows: Rows, trip: Ints) -> Points:
-    """One point per row."""
+    """Make one point per row."""
     return Points(trip, np.arange(trip.size), rows.xy, rows.label)
 
 
 def by_clock(rows: Rows, trip: Ints, step: float) -> Points:
-    """One point per `step` of time, from the first row of a trip on.
+    """Resample trajectories at one point per `step` of time, starting at their first row.
 
-    A row belongs to the nearest tick. Positions of one tick are averaged, of places the most frequent is taken. Between
-    recorded ticks a position is interpolated, and the last place stays.
+    A row belongs to the nearest time step. A step takes the mean position or the most frequent cell of its rows. Steps
+    without rows take interpolated positions or the last cell.
     """
     begins = np.append(True, trip[1:] != trip[:-1])
     tick = np.rint((rows.time - rows.time[begins][trip]) / step).astype(np.int64)
@@ -82,9 +82,9 @@ def by_clock(rows: Rows, trip: Ints, step: float) -> Points:
     at, last = np.flatnonzero(new), tick[np.append(begins[1:], True)]
     total = int((last + 1).sum())
     if total > MOST:
-        raise InputError("--step", f"{step:g} makes {total:,} steps", "give a longer one, or split trips with --pause")
+        raise InputError("--step", f"{step:g} makes {total:,} steps", "use a longer one, or split tracks with --pause")
     group = np.cumsum(new) - 1
-    start = np.cumsum(np.append(0, last + 1))  # of each trip among the points
+    start = np.cumsum(np.append(0, last + 1))  # first point of each trajectory
     place = start[trip[at]] + tick[at]
     often = np.bincount(group)
     row = np.full(total, -1, dtype=np.int64)
@@ -100,7 +100,7 @@ def by_clock(rows: Rows, trip: Ints, step: float) -> Points:
 
 
 def _most_frequent(group: Ints, label: Ints) -> Ints:
-    """The most frequent label of each group; of equally many the smallest."""
+    """Return the most frequent label of each group; the smallest in a tie."""
     pairs, often = np.unique(np.column_stack([group, label]), axis=0, return_counts=True)
     order = np.lexsort((pairs[:, 1], -often, pairs[:, 0]))
     pairs = pairs[order]

@@ -1,4 +1,4 @@
-"""Places that positions fall into, and which of them lie side by side: squares, hexagons, clusters or given points."""
+"""Cells of positions and their neighbours: squares, hexagons, k-means clusters or given points."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from messirl.data.errors import InputError
 from messirl.io.recordings.discretise import Grid, Hexagons, KMeans
 
 MOST = 1_000_000  # squares or hexagons
-SAMPLE = 50_000  # positions that k-means looks at
-SAME = 1e-6  # of a cell: rounding
-ASTRAY = 0.01  # share of the positions, at most, that are taken for outliers
-APART = 10.0  # times the extent of all others that outliers lie away from them
+SAMPLE = 50_000  # maximum number of positions for k-means
+SAME = 1e-6  # tolerance for rounding, relative to a cell
+ASTRAY = 0.01  # maximum share of positions that can be outliers
+APART = 10.0  # gap to an outlier, relative to the extent of all other positions
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Places with their middles and neighbours.
+    """Cells with their centres and neighbours.
 
-    mapping : gives every position the number of its place; None where places have names but no coordinates
-    near : (S, S), which places lie side by side, without a place itself
-    spacing : distance of neighbours
-    said : what they are, in words
-    labels : what named places are called
-    lattice : whether the same direction is the same move everywhere
+    mapping : maps positions to cell numbers; None if cells have names but no coordinates
+    near : (S, S) adjacency of cells, without self-loops
+    spacing : distance between neighbours
+    said : description in words
+    labels : names of named cells
+    lattice : whether a direction is the same action everywhere
     """
 
     mapping: Grid | Hexagons | KMeans | None
@@ -42,15 +42,15 @@ class Places:
 
     @property
     def centres(self) -> Floats | None:
-        """The middle of each place, (S, 2)."""
+        """Centre of each cell, (S, 2)."""
         return None if self.mapping is None else self.mapping.centres
 
 
 def check_outliers(xy: Floats, option: str) -> None:
-    """Refuse positions that lie far away from all others, as a receiver reports them that has lost its satellites.
+    """Reject outliers, such as positions from a GPS receiver without satellites.
 
-    Along x or y, at most a hundredth of the positions (or one) must lie more than ten times the extent of all others
-    away from them.
+    Along x or y, at most a hundredth of the positions (or one) are outliers if their gap to all others exceeds ten
+    times the extent of those.
     """
     some = np.arange(1, max(int(ASTRAY * len(xy)), 1) + 1)
     for name, values in zip("xy", np.sort(xy, axis=0).T, strict=True):
@@ -61,13 +61,13 @@ def check_outliers(xy: Floats, option: str) -> None:
                 i = int(lost[0])
                 where = f"{gap[i]:.3g} away from all others in {name}, which extend over {extent[i]:.3g}"
                 what = f"{counted(int(some[i]), 'position')} lie{'s' if some[i] == 1 else ''} {where}"
-                raise InputError(option, what, "correct or remove them, or leave them out with --area")
+                raise InputError(option, what, "correct or remove them, or exclude them with --area")
 
 
 def squares(xy: Floats, size: float, neighbours: int, area: Floats | None) -> Places:
-    """Squares with corners at multiples of their size, or from the corner of an area on."""
-    low, high = _box(xy, area)
-    if area is None:  # a corner at the highest multiple begins one more square
+    """Return square cells with corners at multiples of their size, or starting at the corner of an area."""
+    low, high = _bounds(xy, area)
+    if area is None:  # the highest multiple begins one more square
         low = np.floor(low / size + SAME) * size
         count = np.floor((high - low) / size + SAME) + 1
     else:
@@ -81,8 +81,8 @@ def squares(xy: Floats, size: float, neighbours: int, area: Floats | None) -> Pl
 
 
 def hexagons(xy: Floats, size: float, area: Floats | None) -> Places:
-    """Hexagons whose centres are `size` apart."""
-    low, high = _box(xy, area)
+    """Return hexagonal cells whose centres are `size` apart."""
+    low, high = _bounds(xy, area)
     _check_number((high - low) / size + 2, "--hexagons", size, low, high)
     cells = Hexagons.fit(np.array([low, high]), size)
     row, column = np.divmod(np.arange(cells.n_states), cells.shape[1])
@@ -92,40 +92,40 @@ def hexagons(xy: Floats, size: float, area: Floats | None) -> Places:
 
 
 def clusters(xy: Floats, n: int, seed: int) -> Places:
-    """Places around which many positions lie: k-means, of a sample where there are many."""
+    """Return the Voronoi cells of k-means centres, computed from a sample if there are many positions."""
     some, said = xy, ""
     if len(xy) > SAMPLE:
         some = xy[np.sort(np.random.default_rng(seed).choice(len(xy), SAMPLE, replace=False))]
         said = f" of {SAMPLE:,} positions drawn with seed {seed}"
     different = len(np.unique(some, axis=0))
     if n > different:
-        raise InputError("--kmeans", f"is {n}, and only {different} positions differ", "give fewer")
+        raise InputError("--kmeans", f"is {n}, but there are only {different} distinct positions", "give fewer")
     mapping = KMeans.fit(some, n, random_state=seed)
-    return Places(mapping, *_touching(mapping.centres), f"centres of k-means{said}")
+    return Places(mapping, *_delaunay(mapping.centres), f"centres of k-means{said}")
 
 
 def points(xy: Floats, at: Floats, labels: list[str], where: str) -> Places:
-    """Given points: a position belongs to the nearest."""
+    """Return the Voronoi cells of given points: a position belongs to the nearest point."""
     mapping = KMeans(at)
     if len(np.unique(at, axis=0)) < len(at):
-        raise InputError(where, "two points are at the same place", "keep one of them")
-    # Positions that lie far from all points, and near to them with x and y exchanged, are a mistake of columns.
+        raise InputError(where, "two points coincide", "keep one of them")
+    # Positions far from all points, but near them with x and y exchanged, indicate swapped columns.
     here, there = (np.median(np.linalg.norm(p - at[mapping.transform(p)], axis=1)) for p in (xy, xy[:, ::-1]))
     size = float(np.ptp(at, axis=0).max())
     if here > size > 0 and there < here / 10:
         what = f"the positions lie {here:.3g} away from the points, but {there:.3g} with x and y exchanged"
-        raise InputError(where, what, "give --x and --y the other way round")
-    return Places(mapping, *_touching(at), f"the nearest of {len(at)} points in {where}", labels)
+        raise InputError(where, what, "exchange --x and --y")
+    return Places(mapping, *_delaunay(at), f"the nearest of {len(at)} points in {where}", labels)
 
 
 def labelled(labels: list[str], at: Floats | None, said: str) -> Places:
-    """Places with names, side by side where they touch, if it is known where they are."""
+    """Return named cells; with coordinates, neighbours are those whose Voronoi cells touch."""
     if at is None:
         return Places(None, sp.csr_array((len(labels), len(labels)), dtype=bool), 1.0, said, labels)
-    return Places(KMeans(at), *_touching(at), said, labels)
+    return Places(KMeans(at), *_delaunay(at), said, labels)
 
 
-def _box(xy: Floats, area: Floats | None) -> tuple[Floats, Floats]:
+def _bounds(xy: Floats, area: Floats | None) -> tuple[Floats, Floats]:
     if area is None:
         return xy.min(axis=0), xy.max(axis=0)
     return area[0], area[1]
@@ -134,12 +134,12 @@ def _box(xy: Floats, area: Floats | None) -> tuple[Floats, Floats]:
 def _check_number(count: Any, option: str, size: float, low: Floats, high: Floats) -> None:
     if float(count[0]) * float(count[1]) > MOST:
         span = f"x from {low[0]:g} to {high[0]:g} and y from {low[1]:g} to {high[1]:g}"
-        what = f"{size:g} makes {float(count[0]) * float(count[1]):.3g} places over {span}"
-        raise InputError(option, what, "give a larger one, or leave outliers out with --area")
+        what = f"{size:g} makes {float(count[0]) * float(count[1]):.3g} cells over {span}"
+        raise InputError(option, what, "give a larger one, or exclude outliers with --area")
 
 
 def _lattice(i: Ints, j: Ints, steps: Sequence[tuple[Ints, Ints]], shape: Sequence[int]) -> Any:
-    """Neighbours by their steps (δi, δj) on a lattice."""
+    """Return the adjacency of a lattice from the offsets (δi, δj) of neighbours."""
     source, target = [], []
     here = i * shape[1] + j
     for di, dj in steps:
@@ -147,11 +147,11 @@ def _lattice(i: Ints, j: Ints, steps: Sequence[tuple[Ints, Ints]], shape: Sequen
         inside: Flags = (a >= 0) & (a < shape[0]) & (b >= 0) & (b < shape[1])
         source.append(here[inside])
         target.append((a * shape[1] + b)[inside])
-    return _joined(np.concatenate(source), np.concatenate(target), i.size)
+    return _adjacency(np.concatenate(source), np.concatenate(target), i.size)
 
 
-def _touching(at: Floats) -> tuple[Any, float]:
-    """Points whose Voronoi cells touch (Delaunay), and the median distance of such; on a line, the next ones."""
+def _delaunay(at: Floats) -> tuple[Any, float]:
+    """Return the Delaunay adjacency of points and the median distance of neighbours; on a line, the adjacent points."""
     from scipy.spatial import Delaunay, QhullError
 
     n = len(at)
@@ -160,15 +160,15 @@ def _touching(at: Floats) -> tuple[Any, float]:
     try:
         corners = Delaunay(at).simplices
         pairs = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]])
-    except (QhullError, ValueError):  # fewer than three, or all on one line
+    except (QhullError, ValueError):  # fewer than three points, or all collinear
         order = np.lexsort(at.T)
         pairs = np.column_stack([order[:-1], order[1:]])
-    near = _joined(np.append(pairs[:, 0], pairs[:, 1]), np.append(pairs[:, 1], pairs[:, 0]), n)
+    near = _adjacency(np.append(pairs[:, 0], pairs[:, 1]), np.append(pairs[:, 1], pairs[:, 0]), n)
     return near, float(np.median(np.linalg.norm(at[pairs[:, 0]] - at[pairs[:, 1]], axis=1)))
 
 
-def _joined(source: Ints, target: Ints, n: int) -> Any:
-    pairs = source.astype(np.int32), target.astype(np.int32)  # of which SciPy finds ways in every version
+def _adjacency(source: Ints, target: Ints, n: int) -> Any:
+    pairs = source.astype(np.int32), target.astype(np.int32)  # int32: for every version of SciPy
     near = sp.csr_array((np.ones(source.size, dtype=bool), pairs), shape=(n, n))
     near.sum_duplicates()
     near.sort_indices()

@@ -1,4 +1,4 @@
-"""What is known of each trip: its track, when it begins, and the columns that do not change within trips."""
+"""Metadata of trajectories: track, begin, and the columns that are constant within each trajectory."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from messirl.io.positions.row_cleaning import Rows
 from messirl.io.positions.timestamps import Times
 from messirl.io.tables.table import column_of_arrow, column_of_text
 
-RESERVED = {"trajectory_id": "track", "goal": "goal_given"}  # names that mean something else in trajectory_meta
+RESERVED = {"trajectory_id": "track", "goal": "goal_given"}  # names with another meaning in trajectory_meta
 
 
 def names_of(rows: Rows, first: Ints) -> Array:
-    """What trips are called: as their track, numbered where a track has several.
+    """Return the ids of trajectories: their track, numbered where a track has several.
 
-    first : the row (of Rows) with which each trip begins
+    first : the first row (of Rows) of each trajectory
     """
     track = rows.track[first]
-    nth = _nth(track)
+    nth = _number_in_track(track)
     several = np.bincount(track, minlength=len(rows.tracks))[track] > 1
     for sign in ("-", "/", "#", " trip "):
         names = [
@@ -32,11 +32,11 @@ def names_of(rows: Rows, first: Ints) -> Array:
         ]
         if len(set(names)) == len(names):
             break
-    return _whole(np.array(names, dtype=object))
+    return _as_integers(np.array(names, dtype=object))
 
 
-def _nth(track: Ints) -> Ints:
-    """1, 2, … within each track; the trips of a track follow each other."""
+def _number_in_track(track: Ints) -> Ints:
+    """Count the trajectories of each track 1, 2, …; those of a track are contiguous."""
     begins = np.flatnonzero(np.append(True, track[1:] != track[:-1]))
     return np.arange(track.size) - np.repeat(begins, np.diff(np.append(begins, track.size))) + 1
 
@@ -44,13 +44,13 @@ def _nth(track: Ints) -> Ints:
 def facts_of(
     raw: Raw, rows: Rows, trip: Ints, first: Ints, times: Times, roles: Collection[str], called: str
 ) -> tuple[dict[str, Array], list[str]]:
-    """Columns of trajectory_meta; and which columns of the source change within trips, and are left out.
+    """Return the columns of trajectory_meta, and the source columns omitted because they vary within trajectories.
 
-    trip : the trip of each row before any further cut
+    trip : the trajectory of each row before any further cut
     roles : columns with another use;  called : the column of ids
     """
     labels = rows.tracks[rows.track[first]]
-    meta: dict[str, Array] = {RESERVED.get(called, called): _whole(labels)}
+    meta: dict[str, Array] = {RESERVED.get(called, called): _as_integers(labels)}
     left: list[str] = []
     begins = np.append(True, trip[1:] != trip[:-1])
     for name in raw.names:
@@ -64,7 +64,7 @@ def facts_of(
         typed = raw.tables[0].typed
         column = column_of_arrow(some, raw.files[0], name) if typed else column_of_text(pc.fill_null(some, ""))
         meta[RESERVED.get(name, name)] = column.array()
-    meta.setdefault("trip", _nth(rows.track[first]))
+    meta.setdefault("trip", _number_in_track(rows.track[first]))
     meta.setdefault("begins", np.array([times.show(time) for time in rows.time[first].tolist()]))
     if len(raw.files) > 1:
         meta.setdefault("file", np.array(raw.files, dtype=object)[raw.file_of[rows.row[first]]])
@@ -76,8 +76,8 @@ def _constant(cells: object, rows: Rows, trip: Ints, begins: Flags) -> bool:
     return bool((code == code[begins][trip]).all())
 
 
-def _whole(labels: Array) -> Array:
-    """Labels as whole numbers where all of them are written so."""
+def _as_integers(labels: Array) -> Array:
+    """Convert labels to integers if all of them are canonical integers."""
     plain = all(
         label.isascii() and label.isdigit() and len(label) < 18 and str(int(label)) == label for label in labels
     )

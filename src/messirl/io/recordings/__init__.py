@@ -1,1 +1,1 @@
-"""Recorded episodes: read from files, and cut into states."""
+"""Recorded episodes: read from files, and discretised into states."""

@@ -1,6 +1,6 @@
-"""Numbers for continuous observations: a grid of boxes, hexagons, or the nearest of some centres.
+"""Discretisation of continuous observations: a grid of boxes, hexagons, or the nearest of some centres.
 
-A mapping is kept with the problem it made (`to_dict`, `from_dict`), so that later observations get the same numbers.
+A mapping is stored with its problem (`to_dict`, `from_dict`), so that later observations get the same states.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from messirl.data.trajectories import Trajectories
 from messirl.io.recordings.recording import Recording, check_recordings, ended
 
 OUTSIDE = ("clip", "error")
-HIGH = 3**0.5 / 2  # distance of two rows of hexagons, in widths
+HIGH = 3**0.5 / 2  # distance between rows of hexagons, in widths
 
 
 class Grid:
-    """Boxes: dimension j is cut at edges e_0 < … < e_m into m intervals [e_i, e_{i+1}), the last one closed.
+    """Grid of boxes: dimension j is cut at edges e_0 < … < e_m into m intervals [e_i, e_{i+1}), the last one closed.
 
     Boxes are numbered from 0, the last dimension counting fastest.
 
@@ -31,7 +31,7 @@ class Grid:
     edges : sequence of arrays
         The edges of each dimension, finite and increasing.
     outside : {"clip", "error"}
-        Whether a point beyond the edges belongs to the nearest interval, or is an error.
+        Treatment of a point beyond the edges: assign it to the nearest interval, or raise an error.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Grid:
 
     @classmethod
     def fit(cls, observations: Any, bins: int | Sequence[int], *, outside: str = "clip") -> Grid:
-        """Equal intervals from the smallest to the largest observation, `bins` of them in each dimension."""
+        """Make `bins` equal intervals from the smallest to the largest observation in each dimension."""
         points = _stacked(observations)
         k = points.shape[1]
         counts = [bins] * k if isinstance(bins, int | np.integer) else list(bins)
@@ -66,7 +66,7 @@ class Grid:
         flat = low == high
         if flat.any():
             j = int(np.argmax(flat))
-            raise InputError("Grid", f"dimension {j} is {low[j]:g} throughout", "drop it, or give the edges")
+            raise InputError("Grid", f"dimension {j} is constant ({low[j]:g})", "drop it, or give the edges")
         return cls([np.linspace(low[j], high[j], counts[j] + 1) for j in range(k)], outside=outside)
 
     @property
@@ -76,17 +76,17 @@ class Grid:
 
     @property
     def n_states(self) -> int:
-        """How many boxes there are, S."""
+        """Number of boxes, S."""
         return int(np.prod(self.shape))
 
     @property
     def centres(self) -> Floats:
-        """The middle of each box, (S, k)."""
+        """Centre of each box, (S, k)."""
         middles = [(cuts[:-1] + cuts[1:]) / 2 for cuts in self.edges]
         return np.stack([axis.ravel() for axis in np.meshgrid(*middles, indexing="ij")], axis=1)
 
     def transform(self, observations: npt.ArrayLike) -> Ints:
-        """The number of the box of each point, (N, k) → (N,)."""
+        """Return the box of each point, (N, k) → (N,)."""
         points = _points(observations, len(self.edges))
         cells = []
         for j, cuts in enumerate(self.edges):
@@ -95,22 +95,22 @@ class Grid:
             if self.outside == "error" and beyond.any():
                 i = int(np.argmax(beyond))
                 what = f"{x[i]:g} lies outside [{cuts[0]:g}, {cuts[-1]:g}] in dimension {j}"
-                raise InputError(f"observations[{i}]", what, "widen it")
+                raise InputError(f"observations[{i}]", what, "widen the edges")
             cells.append(np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, cuts.size - 2))
         return np.asarray(np.ravel_multi_index(cells, self.shape), dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """The grid as plain lists, from which `from_dict` makes it again."""
+        """Return the grid as plain lists, the input of `from_dict`."""
         return {"kind": "grid", "edges": [cuts.tolist() for cuts in self.edges], "outside": self.outside}
 
 
 class KMeans:
-    """The nearest of S centres. Every point has one, however far away it is: nothing is outside.
+    """Nearest of S centres. Every point has one, however far away it is: no point is outside.
 
     Parameters
     ----------
     centres : array (S, k)
-        A point gets the number of the centre it is closest to.
+        A point gets the index of its nearest centre.
 
     Examples
     --------
@@ -129,13 +129,13 @@ class KMeans:
 
     @classmethod
     def fit(cls, observations: Any, n_states: int, *, random_state: int = 0) -> KMeans:
-        """Centres of scikit-learn's k-means, sorted, so that a seed gives the same numbers again."""
+        """Fit centres by scikit-learn's k-means, sorted so that a seed reproduces their order."""
         from sklearn.cluster import KMeans as Clusters
 
         points = _stacked(observations)
         different = len(np.unique(points, axis=0))
         if not 1 <= n_states <= different:
-            raise InputError("KMeans", f"n_states={n_states}", f"give 1 … {different}, as many as there are points")
+            raise InputError("KMeans", f"n_states={n_states}", f"give 1 … {different}, the number of distinct points")
         centres = Clusters(n_states, n_init=10, random_state=random_state).fit(points).cluster_centers_
         low, size = points.min(axis=0), np.ptp(points, axis=0)
         places = np.round((centres - low) / np.where(size > 0, size, 1.0), 9)  # rounding must not change the order
@@ -143,23 +143,23 @@ class KMeans:
 
     @property
     def n_states(self) -> int:
-        """How many centres there are, S."""
+        """Number of centres, S."""
         return len(self.centres)
 
     def transform(self, observations: npt.ArrayLike) -> Ints:
-        """The number of the nearest centre of each point, (N, k) → (N,)."""
+        """Return the index of the nearest centre of each point, (N, k) → (N,)."""
         points = _points(observations, self.centres.shape[1])
         return np.asarray(cKDTree(self.centres).query(points)[1], dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """The centres as plain lists, from which `from_dict` makes the mapping again."""
+        """Return the centres as plain lists, the input of `from_dict`."""
         return {"kind": "kmeans", "centres": self.centres.tolist()}
 
 
 class Hexagons:
-    """Hexagons in rows, every second row shifted by half a width: a point belongs to the nearest centre.
+    """Hexagonal cells in rows, every second row shifted by half a width: a point belongs to the nearest centre.
 
-    Centre (r, c) is at x = x₀ + w (c + ½ [r odd]), y = y₀ + w (√3/2) r, and has the number r · columns + c. A point
+    Centre (r, c) is at x = x₀ + w (c + ½ [r odd]), y = y₀ + w (√3/2) r, and has the index r · columns + c. A point
     beyond the last hexagon belongs to the nearest one of its row.
 
     Parameters
@@ -186,11 +186,13 @@ class Hexagons:
         self.shape = int(shape[0]), int(shape[1])
         if not (np.isfinite([self.width, *self.origin]).all() and self.width > 0 and min(self.shape) >= 1):
             what = f"width={width}, origin={origin}, shape={shape}"
-            raise InputError("Hexagons", what, "give a width above 0, two numbers, and rows and columns from 1 on")
+            raise InputError(
+                "Hexagons", what, "give a width > 0, an origin of two numbers, and a shape with rows and columns >= 1"
+            )
 
     @classmethod
     def fit(cls, observations: Any, width: float) -> Hexagons:
-        """Hexagons that cover all observations (N, 2), the first centre at their least x and y."""
+        """Cover all observations (N, 2) with hexagons, the first centre at their smallest x and y."""
         points = _stacked(observations)
         if points.shape[1] != 2:
             raise InputError("Hexagons", f"points have {points.shape[1]} numbers", "give x and y")
@@ -199,12 +201,12 @@ class Hexagons:
 
     @property
     def n_states(self) -> int:
-        """How many hexagons there are, S."""
+        """Number of hexagons, S."""
         return self.shape[0] * self.shape[1]
 
     @property
     def centres(self) -> Floats:
-        """The middle of each hexagon, (S, 2)."""
+        """Centre of each hexagon, (S, 2)."""
         return self._centre(*np.divmod(np.arange(self.n_states), self.shape[1]))
 
     def _centre(self, row: Ints, column: Ints) -> Floats:
@@ -212,7 +214,7 @@ class Hexagons:
         return np.column_stack([x, self.origin[1] + self.width * HIGH * row])
 
     def transform(self, observations: npt.ArrayLike) -> Ints:
-        """The number of the hexagon of each point, (N, 2) → (N,)."""
+        """Return the hexagon of each point, (N, 2) → (N,)."""
         points = _points(observations, 2)
         below = np.floor((points[:, 1] - self.origin[1]) / (self.width * HIGH)).astype(np.int64)
         found, nearest = np.zeros(len(points), dtype=np.int64), np.full(len(points), np.inf)
@@ -227,12 +229,12 @@ class Hexagons:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """The hexagons as plain numbers, from which `from_dict` makes them again."""
+        """Return the hexagons as plain numbers, the input of `from_dict`."""
         return {"kind": "hexagons", "width": self.width, "origin": list(self.origin), "shape": list(self.shape)}
 
 
 def from_dict(data: Mapping[str, Any]) -> Grid | KMeans | Hexagons:
-    """The mapping that `to_dict` described."""
+    """Restore a mapping from the output of `to_dict`."""
     try:
         if data["kind"] == "grid":
             return Grid(data["edges"], outside=data["outside"])
@@ -252,10 +254,10 @@ def discretise(
     actions: Grid | KMeans | None = None,
     end_state: int | None = None,
 ) -> Trajectories:
-    """Recordings as trajectories: their observations numbered by `states`.
+    """Convert recordings to trajectories, mapping observations to states by `states`.
 
-    actions : how to number continuous actions (T, m); None: they are whole numbers (T,) already
-    end_state : what the last state of a recording that terminated becomes; `states.n_states` is the next free number
+    actions : discretises continuous actions (T, m); None: they are integers (T,) already
+    end_state : replaces the last state of a recording that terminated; `states.n_states` is the next free number
     """
     rows: list[Any] = []
     moves: list[Any] = []
@@ -272,7 +274,7 @@ def discretise(
 
 
 def _stacked(observations: Any) -> Floats:
-    """All observations as points (N, k): from an array, or from a list of recordings."""
+    """Stack all observations of an array or a list of recordings as points (N, k)."""
     if isinstance(observations, Sequence) and observations and isinstance(observations[0], Recording):
         observations = np.concatenate([_points(one.observations) for one in check_recordings(observations)])
     points = _points(observations)
@@ -289,7 +291,7 @@ def _points(observations: Any, k: int | None = None) -> Floats:
     if points.ndim == 1:
         points = points[:, None]
     if points.ndim != 2 or (k is not None and points.shape[1] != k):
-        raise InputError("observations", f"of shape {raw.shape}", f"give points (N, {'k' if k is None else k})")
+        raise InputError("observations", f"has shape {raw.shape}", f"give points (N, {'k' if k is None else k})")
     bad = ~np.isfinite(points).all(axis=1)
     if bad.any():
         i = int(np.argmax(bad))

@@ -1,4 +1,4 @@
-"""Recordings from NumPy's .npz files and from tables (Parquet or CSV)."""
+"""Recordings from NumPy archives (.npz) and from tables (Parquet or CSV)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from messirl.io.tables.error_collector import Faults
 from messirl.io.tables.step_order import Order, read_order
 from messirl.io.tables.table import Table, load_table
 
-MAGIC = b"\x93NUMPY"  # how a file of one array begins
-OWN = ("trajectory_id", "step", "action", "reward", "terminated")  # columns that belong to a recording itself
+MAGIC = b"\x93NUMPY"  # first bytes of a file with a single array
+OWN = ("trajectory_id", "step", "action", "reward", "terminated")  # columns stored in a recording itself
 
 
 def recordings_from_numpy(source: str | PathLike[str] | Mapping[str, Any]) -> list[Recording]:
-    """Recordings that lie one after the other in arrays, in an .npz file or a dict.
+    """Read recordings from concatenated arrays in an .npz file or a dict.
 
     observations : (Σ (T_i + 1), k) or (Σ (T_i + 1),)
     actions : (Σ T_i,) or (Σ T_i, m);  rewards : likewise (Σ T_i,), optional
-    lengths : (n,) the number T_i + 1 of observations of each; without it there is one recording
+    lengths : (n,) the number T_i + 1 of observations of each recording; without it there is one recording
     terminated, truncated : bool (n,), optional: False;  ids : (n,), optional: 0, 1, …
     """
     if isinstance(source, Mapping):
@@ -38,33 +38,33 @@ def recordings_from_numpy(source: str | PathLike[str] | Mapping[str, Any]) -> li
     try:
         with open(where, "rb") as file:
             if file.read(len(MAGIC)) == MAGIC:
-                raise InputError(where, "it holds one array", "save several, by name, with numpy.savez")
+                raise InputError(where, "it contains a single array", "save several named arrays with numpy.savez")
             return _cut(where, Archive(file))
     except FileNotFoundError:
-        raise InputError(where, "there is no such file", "check the path") from None
+        raise InputError(where, "does not exist", "check the path") from None
     except InputError:
         raise
     except BROKEN as error:
         raise InputError(
-            where, f"it is no .npz file of numbers ({shortly(error)})", "save one with numpy.savez"
+            where, f"it is not an .npz file of numbers ({shortly(error)})", "save one with numpy.savez"
         ) from None
 
 
 def recordings_from_table(path: str | PathLike[str]) -> list[Recording]:
-    """Recordings from a table, .parquet or .csv, one row per observation, in any order.
+    """Read recordings from a table, .parquet or .csv, one row per observation, in any order.
 
-    trajectory_id, step : steps count 0, 1, … in every trajectory, or 1, 2, … in every one of them
+    trajectory_id, step : steps count 0, 1, … in every trajectory, or 1, 2, … in every trajectory
     o_* : the observation, in the order of the columns
     action, or a_* : the action taken there, empty in the last row of a trajectory
-    reward : optional, empty in the last row;  terminated : optional bool, of the last row
+    reward : optional, empty in the last row;  terminated : optional bool, in the last row
 
-    What was interpreted (another separator, decimal commas, steps from 1, rows out of order) is a UserWarning.
+    Interpretations (another delimiter, decimal commas, steps from 1, rows out of order) raise a UserWarning.
     """
     return _from_table(path)[0]
 
 
 def recordings_with_columns(path: str | PathLike[str]) -> tuple[list[Recording], dict[str, Array]]:
-    """Recordings from a table, and its further columns, which have one value per trajectory."""
+    """Read recordings from a table, and its further columns, which have one value per trajectory."""
     found, table, order = _from_table(path)
     first = np.minimum.reduceat(order.rows, order.offsets[:-1])  # the first row of each trajectory in the file
     named = np.empty(table.n_rows, dtype=np.int64)
@@ -89,12 +89,12 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
     moves = ["action"] if "action" in names else [name for name in names if name.startswith("a_")]
     for wanted in ("trajectory_id", "step", *(["o_*"] if not seen else []), *(["action"] if not moves else [])):
         if wanted not in names:
-            raise InputError(where, f"there is no column {wanted}", f"it has {', '.join(names)}")
+            raise InputError(where, f"there is no column {wanted}", f"the columns are {', '.join(names)}")
     if not table.n_rows:
         raise InputError(where, "it has no rows", "give at least one observation")
     faults = Faults()
     order = read_order(faults, table)
-    assert order is not None, "what is wrong was raised"
+    assert order is not None, "faults raise an error"
     taken = [_column(table, name, order.rows, ~order.ends) for name in moves]
     arrays = {
         "observations": np.column_stack([_column(table, name, order.rows) for name in seen]),
@@ -113,14 +113,16 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
 
 
 def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
-    """The recordings that lie one after the other in the arrays."""
+    """Split concatenated arrays into recordings."""
     known = {"observations", "actions", "rewards", "lengths", "terminated", "truncated", "ids"}
     for name in ("observations", "actions"):
         if name not in arrays:
-            raise InputError(where, f"there is no array {name!r}", f"it has {', '.join(sorted(arrays)) or 'none'}")
+            raise InputError(
+                where, f"there is no array {name!r}", f"the arrays are {', '.join(sorted(arrays)) or 'none'}"
+            )
     if set(arrays) - known:
         odd = sorted(set(arrays) - known)[0]
-        raise InputError(where, f"{odd!r} is not known here", f"give {', '.join(sorted(known))}")
+        raise InputError(where, f"unknown array {odd!r}", f"allowed are {', '.join(sorted(known))}")
     observations, actions = arrays["observations"], arrays["actions"]
     lengths = arrays.get("lengths", np.array([len(observations)]))
     n = len(lengths)
@@ -128,7 +130,7 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
         raise InputError(where, f"lengths are {lengths}", f"give whole numbers >= 1 that sum to {len(observations)}")
     for name in ("actions", "rewards"):
         if name in arrays and len(arrays[name]) != len(observations) - n:
-            what = f"{len(arrays[name])} {name} in {n} recordings"
+            what = f"there are {len(arrays[name])} {name} in {n} recordings"
             raise InputError(where, what, f"give one per step, {len(observations) - n} in all")
     endings = []
     for name in ("terminated", "truncated"):
@@ -138,7 +140,7 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
         endings.append(flag.tolist())
     ids = arrays.get("ids", np.arange(n)).tolist()
     if len(ids) != n:
-        raise InputError(where, f"{len(ids)} ids for {n} recordings", "give one each")
+        raise InputError(where, f"there are {len(ids)} ids for {n} recordings", "give one per recording")
     stops = np.cumsum(lengths)
     found = []
     spans = (stops - lengths).tolist(), stops.tolist()
@@ -153,12 +155,12 @@ def _table(path: Path) -> Table:
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(str(path), f"its name ends in {path.suffix!r}", "give a .parquet or .csv file")
     if not path.is_file():
-        raise InputError(str(path), "there is no such file", "check the path")
+        raise InputError(str(path), "does not exist", "check the path")
     return load_table(path)
 
 
 def _column(table: Table, name: str, order: Array, filled: Array | None = None) -> Array:
-    """A column without gaps, in order; with `filled`, the entries that it must fill, and no others."""
+    """Return a column in order, without empty cells; with `filled`, exactly those entries must be filled."""
     column = table.column(name)
     if name == "action":
         column = as_whole(column)

@@ -1,6 +1,6 @@
-"""Recorded episodes before they are trajectories of an MDP: T + 1 observations, T actions, and how they ended.
+"""Recorded episodes before conversion to trajectories: T + 1 observations, T actions, and end flags.
 
-Observations are points (T + 1, k) or, in a discrete space, state numbers (T + 1,); `io.discretise` turns points into
+Observations are points (T + 1, k) or, in a discrete space, state numbers (T + 1,); `io.discretise` converts points to
 states.
 """
 
@@ -25,9 +25,9 @@ class Recording:
     Parameters
     ----------
     observations : array (T + 1, k), or (T + 1,)
-        What was observed before each step and after the last one: points, or numbers of states.
+        Observations before each step and after the last one: points, or state numbers.
     actions : array (T,), or (T, m)
-        What was done in each step.
+        The action in each step.
     terminated : bool
         Whether the last step ended the episode.
     truncated : bool
@@ -35,9 +35,9 @@ class Recording:
     rewards : array (T,), optional
         The reward of each step.
     id : int or str, optional
-        What the source calls the episode.
+        The id of the episode in the source.
     columns : tuple of str, optional
-        What the source calls the numbers of an observation.
+        The names in the source of the components of an observation.
 
     Examples
     --------
@@ -69,8 +69,8 @@ class Recording:
         for name in ("actions", "rewards"):
             value = getattr(self, name)
             if value is not None and len(value) != steps:
-                what = f"{steps + 1} observations and {len(value)} {name}"
-                raise InputError(where, what, f"give one of them a step, {max(steps, 0)}")
+                what = f"it has {steps + 1} observations and {len(value)} {name}"
+                raise InputError(where, what, f"give one per step ({max(steps, 0)})")
         for name in ("terminated", "truncated"):
             flag = getattr(self, name)
             if not isinstance(flag, bool | np.bool_):
@@ -78,12 +78,12 @@ class Recording:
             object.__setattr__(self, name, bool(flag))
 
     def __len__(self) -> int:
-        """Number of steps T."""
+        """Return the number of steps T."""
         return len(self.actions)
 
 
 def check_recordings(recordings: Iterable[Recording]) -> list[Recording]:
-    """The recordings as a list, or a TypeError."""
+    """Return the recordings as a list; raise TypeError for anything else."""
     found = list(recordings)
     for item in found:
         if not isinstance(item, Recording):
@@ -92,14 +92,14 @@ def check_recordings(recordings: Iterable[Recording]) -> list[Recording]:
 
 
 def as_recordings(episodes: Trajectories | Iterable[Recording], terminated: npt.ArrayLike) -> list[Recording]:
-    """Recordings as they are, or trajectories as recordings."""
+    """Return recordings unchanged, or convert trajectories to recordings."""
     if isinstance(episodes, Trajectories):
         return recordings_from_trajectories(episodes, terminated=terminated)
     return check_recordings(episodes)
 
 
 def trajectories_from_recordings(recordings: Iterable[Recording], *, end_state: int | None = None) -> Trajectories:
-    """Recordings of a discrete space as trajectories.
+    """Convert recordings in a discrete space to trajectories.
 
     end_state : replaces the last state of a recording that terminated, as `from_gym` adds such a state (its last one)
     """
@@ -115,17 +115,19 @@ def trajectories_from_recordings(recordings: Iterable[Recording], *, end_state: 
 def recordings_from_trajectories(
     trajectories: Trajectories, *, terminated: npt.ArrayLike = False, ids: Sequence[int | str] | None = None
 ) -> list[Recording]:
-    """Trajectories with actions as recordings; those that did not terminate, (n,) or one for all, were truncated."""
+    """Convert trajectories with actions to recordings; those not `terminated`, (n,) or one for all, are truncated."""
     if trajectories.actions is None:
-        raise InputError("trajectories", "they have no actions", "a recording has one per step; give them")
+        raise InputError("trajectories", "they have no actions", "give one action per step")
     n = len(trajectories)
     flags = np.asarray(terminated)
     if flags.dtype != np.bool_ or flags.shape not in ((), (n,)):
-        raise InputError("terminated", f"{flags.dtype} of shape {flags.shape}", f"give one bool, or {n} of them")
+        raise InputError(
+            "terminated", f"has dtype {flags.dtype} and shape {flags.shape}", f"give one bool, or {n} of them"
+        )
     flags = np.broadcast_to(flags, (n,))
     names = range(n) if ids is None else list(ids)
     if len(names) != n:
-        raise InputError("ids", f"{len(names)} for {n} trajectories", "give one each")
+        raise InputError("ids", f"there are {len(names)} for {n} trajectories", "give one per trajectory")
     return [
         Recording(t.states, t.actions, bool(end), not end, id=name)
         for t, end, name in zip(trajectories, flags, names, strict=True)
@@ -134,7 +136,7 @@ def recordings_from_trajectories(
 
 
 def ended(states: Array, recording: Recording, end_state: int | None) -> Array:
-    """The states, the last replaced by `end_state` if there is one and the recording terminated."""
+    """Return the states, the last replaced by `end_state` if given and the recording terminated."""
     if end_state is None or not recording.terminated or len(recording) == 0:
         return states
     return np.append(states[:-1], end_state)
@@ -153,7 +155,7 @@ def _numbers(where: str, name: str, values: Any) -> Array:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise InputError(where, f"its {name} have rows of different lengths", "give rows of one length") from None
+        raise InputError(where, f"its {name} have rows of different lengths", "give rows of equal length") from None
     if array.dtype.kind not in "fiub":
         raise InputError(where, f"its {name} are {array.dtype}, not numbers", "encode them as numbers")
     return array

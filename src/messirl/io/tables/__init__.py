@@ -1,1 +1,1 @@
-"""Tables: what files and data frames hold, read into columns and checked."""
+"""Tables: files and data frames, read into columns and checked."""

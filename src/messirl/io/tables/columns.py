@@ -1,4 +1,4 @@
-"""Columns of a table, checked: ids, numbers, booleans and text; empty cells only where they are allowed."""
+"""Checked columns of a table: ids, numbers, booleans and text; empty cells only where allowed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from messirl._types import Flags, Floats, Ints
 from messirl.io.tables.error_collector import Faults
 from messirl.io.tables.table import COMMA, NUMBER, Column, Table, floats, matches
 
-SMALL_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # whole numbers that certainly fit into 64 bits
-POINT_ZERO = r"^(0|-?[1-9][0-9]{0,17})\.0$"  # what pandas writes for whole numbers where one is missing
+SMALL_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # whole numbers that are sure to fit into 64 bits
+POINT_ZERO = r"^(0|-?[1-9][0-9]{0,17})\.0$"  # how pandas writes whole numbers if one is missing
 YES_NO = r"^(?i:yes|no|true|false)$"
 NEEDED = {"trajectory_id": "id"}  # other names under which a required column is recognised in an error
 USED = {"prob": "probability", "p": "probability", "done": "terminal", "end": "terminal"}  # and an optional one
-ALIKE = 0.8  # similarity of names from which a note suspects a misspelt column
+ALIKE = 0.8  # similarity of names above which a note suspects a misspelt column
 WRITE_WHOLE = "write whole numbers, without a decimal point (pandas: astype('Int64')), or labels of text"
 KINDS = {
     "whole": "whole numbers",
@@ -37,7 +37,7 @@ KINDS = {
 
 
 def has_columns(faults: Faults, table: Table, *names: str) -> bool:
-    """Whether all columns are there; a fault for each that is not."""
+    """Return True if all columns exist; report a fault for each missing one."""
     lacking = [name for name in names if name not in table.cells]
     for name in lacking:
         there = ", ".join(repr(known) for known in table.names[:12]) or "none"
@@ -48,26 +48,26 @@ def has_columns(faults: Faults, table: Table, *names: str) -> bool:
 
 
 def remark_columns(faults: Faults, table: Table, kept: Iterable[str], unused: Iterable[str]) -> None:
-    """Note each column that is not used, but whose name is almost that of a column that would be."""
+    """Add a note on each unused column whose name resembles that of a known column."""
     known = [name for name in unused if name not in table.cells]
     for name in kept:
         close = meant(name, known, USED)
         if close is None:
             continue
         if name.lower() in USED or SequenceMatcher(None, name.lower(), close).ratio() >= ALIKE:
-            faults.notes.append(f"{table.where}: column {name!r} is kept, but not used; did you mean {close!r}?")
+            faults.notes.append(f"{table.where}: column {name!r} is kept but not used; did you mean {close!r}?")
 
 
 def remark_features(faults: Faults, table: Table, kept: Iterable[str], begin: str) -> None:
-    """Note each column that is not used, but would be a feature if its name began a little differently."""
+    """Add a note on each unused column whose name almost has the prefix of a feature."""
     for name in kept:
         if re.match(f"{begin[0]}[_ .-]", name, re.IGNORECASE):
-            said = f"column {name!r} is kept, but is no feature: names of features begin with {begin!r}"
+            said = f"column {name!r} is kept but is not a feature: names of features begin with {begin!r}"
             faults.notes.append(f"{table.where}: {said}")
 
 
 def as_whole(column: Column) -> Column:
-    """A column of a CSV whose cells are all 0.0, 1.0, …, as whole numbers; any other as it is."""
+    """Convert a CSV column whose cells are all 0.0, 1.0, … to whole numbers; return any other unchanged."""
     if column.kind != "number" or column.text is None:
         return column
     if not (matches(column.text, POINT_ZERO) | column.null).all():
@@ -84,7 +84,7 @@ def missing(faults: Faults, table: Table, name: str, column: Column) -> None:
 
 
 def id_column(faults: Faults, table: Table, name: str, *, labels: bool = True) -> Column | None:
-    """A column that says what things are called: whole numbers or text, nothing empty; None if it is anything else.
+    """Return a column of ids, whole numbers or text without empty cells; None if it is anything else.
 
     labels : whether text is allowed
     """
@@ -97,7 +97,7 @@ def id_column(faults: Faults, table: Table, name: str, *, labels: bool = True) -
     if column.kind not in (("whole", "text") if labels else ("whole",)):
         what = f"column {name!r} holds {KINDS[column.kind]}"
         wrong = ~column.null
-        if column.kind in ("number", "huge", "text") and column.text is not None:  # the cells that are no ids
+        if column.kind in ("number", "huge", "text") and column.text is not None:  # the cells that are not ids
             no_id = wrong & ~matches(column.text, SMALL_WHOLE)
             most = no_id & ~matches(column.text, POINT_ZERO)
             wrong = next((some for some in (most, no_id) if some.any()), wrong)
@@ -114,7 +114,7 @@ def id_column(faults: Faults, table: Table, name: str, *, labels: bool = True) -
 
 
 def numbers(faults: Faults, table: Table, name: str, *, null_ok: bool = False) -> Floats:
-    """A column of finite numbers; booleans count as 0 and 1. NaN where a cell is empty."""
+    """Return a column of finite numbers; booleans count as 0 and 1. NaN where a cell is empty."""
     column = faults.attempt(table.column, name)
     if column is None:
         return np.full(table.n_rows, np.nan)
@@ -142,10 +142,10 @@ def numbers(faults: Faults, table: Table, name: str, *, null_ok: bool = False) -
 
 
 def number_remedy(column: Column, wrong: Flags, usual: str) -> str:
-    """What to do about cells that are no numbers; some look like numbers, but have other signs: −1, 1'000, ١."""
+    """Return the remedy for non-numeric cells; some look like numbers, but use other characters: −1, 1'000, ١."""
     if column.text is None or not any(map(_looks_like_number, column.text.filter(pa.array(wrong)).to_pylist())):
         return usual
-    return "write it with the signs 0 to 9, - and . alone"
+    return "use only the characters 0 to 9, - and ."
 
 
 def _looks_like_number(text: str) -> bool:
@@ -155,7 +155,7 @@ def _looks_like_number(text: str) -> bool:
 
 
 def flags(faults: Faults, table: Table, name: str) -> Flags:
-    """A column of booleans, or of 0 and 1; in a CSV also of yes and no."""
+    """Return a column of booleans, or of 0 and 1; in a CSV also of yes and no."""
     column = faults.attempt(table.column, name)
     if column is None:
         return np.zeros(table.n_rows, dtype=bool)
@@ -176,7 +176,7 @@ def _yes(column: Column) -> Flags:
 
 
 def texts(faults: Faults, table: Table, name: str) -> list[str] | None:
-    """A column of text, nothing empty."""
+    """Return a column of text without empty cells."""
     column = faults.attempt(table.column, name)
     if column is None:
         return None
@@ -189,7 +189,7 @@ def texts(faults: Faults, table: Table, name: str) -> list[str] | None:
 
 
 def repeated(values: npt.NDArray[Any]) -> Flags:
-    """Which entries have occurred before."""
+    """Return a mask of the entries that have occurred before."""
     order = np.argsort(values, kind="stable")
     again = np.zeros(values.size, dtype=bool)
     again[order[1:]] = values[order[1:]] == values[order[:-1]]
@@ -197,12 +197,12 @@ def repeated(values: npt.NDArray[Any]) -> Flags:
 
 
 def codes(column: Column) -> Ints:
-    """Whole numbers that are equal where the cells of an id column are."""
+    """Return integer codes of an id column, equal for equal cells."""
     if column.kind == "whole":
         return column.values
     return np.asarray(column.text.dictionary_encode().indices, dtype=np.int64)
 
 
 def first_of(flags: Flags) -> int | None:
-    """The first row that is flagged, or None."""
+    """Return the first flagged row, or None."""
     return int(np.argmax(flags)) if flags.any() else None

@@ -1,8 +1,8 @@
-"""CSV as people write it: commas, semicolons or tabs between cells, blanks around them, blank rows.
+"""CSV dialects: commas, semicolons or tabs as delimiter, blanks around cells, blank rows.
 
-What separates the cells is found from the first row: the character that divides it into several columns. If several
-characters do, the right one gives a column that every table has (`state`, `from`, `trajectory_id`), or else divides
-every row into equally many cells; if that does not decide either, the file is refused.
+The delimiter is the character that divides the first row into several columns. If several characters do, the right one
+gives a column that every table has (`state`, `from`, `trajectory_id`), or else divides every row into equally many
+cells. If that does not decide either, the file is rejected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EMPTY = ("is empty", "write the table again, with its column names in the first 
 
 @dataclass(frozen=True)
 class Separated:
-    """Column names, rows of cells, the number of each row as a spreadsheet counts it, and what separates cells."""
+    """Column names, rows of cells, spreadsheet row numbers, and the delimiter of a CSV file."""
 
     names: list[str]
     rows: list[list[str]]
@@ -33,7 +33,7 @@ class Separated:
 
 
 def read_separated(data: bytes, where: str) -> Separated:
-    """The cells of a CSV file; InputError if it is no CSV, or if it is not certain what separates its cells."""
+    """Read the cells of a CSV file; raise InputError if it is not CSV or its delimiter is ambiguous."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -41,9 +41,9 @@ def read_separated(data: bytes, where: str) -> Separated:
         raise InputError(where, "is not UTF-8 text", "save it with the encoding UTF-8", line) from None
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
-        raise InputError(where, "holds a NUL, which no text does", "save it with the encoding UTF-8", line)
+        raise InputError(where, "contains a NUL character", "save it with the encoding UTF-8", line)
     if re.match(r'"?sep=', text):
-        raise InputError(where, "begins with sep=, which is no row of a table", "drop this row", 1)
+        raise InputError(where, "begins with sep=, which is not a row of a table", "delete this row", 1)
     sign = _separator(text, where)
     rows: list[list[str]] = []
     numbers: list[int] = []
@@ -55,14 +55,14 @@ def read_separated(data: bytes, where: str) -> Separated:
                 rows.append(record)
                 numbers.append(read)
     except csv.Error as error:
-        raise InputError(where, f"is not CSV ({error})", "close every quote", read + 1) from None
+        raise InputError(where, f"is not valid CSV ({error})", "close every quotation mark", read + 1) from None
     if not rows:
         raise InputError(where, *EMPTY)
     names = [name.strip(BLANKS) for name in rows.pop(0)]
     del numbers[0]
     for number, row in zip(numbers, rows, strict=True):
         if len(row) > 1 and [cell.strip(BLANKS) for cell in row] == names:
-            raise InputError(where, "is the header once more", "drop this row", number)
+            raise InputError(where, "repeats the header", "delete this row", number)
         if len(row) != len(names):
             what = f"has {len(row)} cells, but there are {len(names)} columns"
             raise InputError(where, what, _remedy(row, len(row) - len(names), sign), number)
@@ -94,7 +94,7 @@ def _separator(text: str, where: str) -> str:
     if len(even) == 1:
         return even[0]
     signs = " and ".join(SEPARATORS[sign] for sign in heads)
-    raise InputError(where, f"its first row holds {signs}, each of which may separate its cells", "use one of them")
+    raise InputError(where, f"the first row contains {signs}, and each could be the delimiter", "use only one")
 
 
 def _even(text: str, sign: str) -> bool:
@@ -108,9 +108,9 @@ def _remedy(row: list[str], surplus: int, sign: str) -> str:
     split = sum(bool(re.fullmatch(r"-?[0-9]+", a) and re.fullmatch(r"[0-9]+", b)) for a, b in pairwise(row))
     if sign == "," and 0 < surplus <= split:
         return (
-            "a comma cannot both separate cells and mark decimals, so write decimals with a point or separate cells "
-            "with semicolons; put quotes around text that holds a comma"
+            "a comma cannot be both delimiter and decimal mark; write decimals with a point, or separate cells "
+            "with semicolons; put quotation marks around text that contains a comma"
         )
     if surplus < 0:
-        return "fill in the cells that are missing"
-    return f"put quotes around cells that hold {'a comma' if sign == ',' else SEPARATORS[sign]}"
+        return "fill in the missing cells"
+    return f"put quotation marks around cells that contain {'a comma' if sign == ',' else SEPARATORS[sign]}"

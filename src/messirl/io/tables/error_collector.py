@@ -1,4 +1,4 @@
-"""What is wrong with tables: the same checks stop at the first fault, or collect all of them.
+"""Faults of tables: the same checks stop at the first fault, or collect all of them.
 
 A check hands every fault to `Faults`, which raises it (`read_problem`) or keeps it (`check_problem`). After a fault
 that is kept, a check returns a value that must not be used: a problem is put together only if `faults.found` is empty.
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Faults:
-    """What is wrong: raised at once, or collected; and notes of what was interpreted."""
+    """Faults, raised at once or collected, and notes on what was interpreted."""
 
     def __init__(self, *, collect: bool = False) -> None:
         self.collect = collect
@@ -29,13 +29,13 @@ class Faults:
         self.notes: list[str] = []
 
     def add(self, error: InputError) -> None:
-        """Keep an error, or raise it at once where errors are not collected."""
+        """Keep an error, or raise it at once if errors are not collected."""
         if not self.collect:
             raise error
         self.found.append(error)
 
     def attempt(self, function: Callable[..., T], *arguments: Any) -> T | None:
-        """What the function returns, or None if it raised an InputError."""
+        """Call the function and return its result, or None if it raised an InputError."""
         try:
             return function(*arguments)
         except InputError as error:
@@ -43,7 +43,7 @@ class Faults:
             return None
 
     def rows(self, table: Table, wrong: Flags, say: Callable[[int], str], remedy: str) -> None:
-        """Report the rows that are wrong: the first ones each, then how many more."""
+        """Report the faulty rows: the first ones individually, then the number of the rest."""
         at = np.flatnonzero(wrong)
         for row in at[:LIMIT].tolist():
             self.add(table.error(say(row), remedy, row))

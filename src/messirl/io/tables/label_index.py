@@ -1,4 +1,4 @@
-"""What tables call things: states, actions and trajectories, by number or by label."""
+"""Ids of states, actions and trajectories in tables: numbers or labels."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from messirl.io.tables.columns import KINDS, SMALL_WHOLE, WRITE_WHOLE, as_whole,
 from messirl.io.tables.error_collector import Faults
 from messirl.io.tables.table import SHOWN, Column, Table, matches
 
-ANY = int(np.iinfo(np.int64).max)  # stands for an unknown number of things
+ANY = int(np.iinfo(np.int64).max)  # stands for an unknown number of ids
 
 
-def _looks(text: str) -> str:
-    """A label without what cannot be seen, accents joined with their letters, in small letters."""
+def _normalised(text: str) -> str:
+    """Normalise a label: no invisible characters, combined accents, lower case."""
     seen = "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
     return unicodedata.normalize("NFKC", seen).casefold().strip()
 
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """What a table calls things: 0 … n − 1, or `labels` (text, or whole numbers) in the order of their indices."""
+    """Ids in a table: 0 … n − 1, or `labels` (text, or whole numbers) in the order of their indices."""
 
     noun: str
     n: int
@@ -34,31 +34,31 @@ class Ids:
 
     @classmethod
     def of(cls, noun: str, n: int, labels: Array | None) -> Ids:
-        """Ids of a problem; labels that are not whole numbers become text."""
+        """Make the ids of a problem; labels that are not whole numbers become text."""
         if labels is None:
             return cls(noun, n)
         return cls(noun, n, pa.array(labels if labels.dtype.kind == "i" else [str(label) for label in labels.tolist()]))
 
     @property
     def numbered(self) -> bool:
-        """Whether the labels are numbers, or there are none."""
+        """True if the ids are whole numbers."""
         return self.labels is None or not pa.types.is_string(self.labels.type)
 
     def array(self) -> Array | None:
-        """The labels, or None."""
+        """Return the labels, or None."""
         if self.labels is None:
             return None
         return np.asarray(self.labels) if self.numbered else np.array(self.labels.to_pylist(), dtype=object)
 
     def show(self, index: int) -> str:
-        """The label of an index, as an error message shows it."""
+        """Return the label of an index for an error message."""
         if self.labels is None:
             return str(index)
         shown = repr(self.labels[index].as_py())
         return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
 
     def find(self, faults: Faults, table: Table, name: str, *, null_ok: bool = False) -> Ints:
-        """Index of every cell of a column; −1 where it is empty, or (a fault) unknown."""
+        """Return the index of every cell of a column; −1 where it is empty, or (a fault) unknown."""
         column = faults.attempt(table.column, name)
         if column is None:
             return np.full(table.n_rows, -1)
@@ -79,15 +79,15 @@ class Ids:
         remedy = f"correct it, or add the {self.noun}"
         unknown = (index < 0) & ~column.null
         if unknown.any() and not self.numbered:
-            remedy = self._alike(column.text[int(np.argmax(unknown))].as_py()) or remedy
+            remedy = self._lookalike_remedy(column.text[int(np.argmax(unknown))].as_py()) or remedy
         faults.rows(table, unknown, lambda row: f"{name} {column.show(row)} {known}", remedy)
         return index
 
-    def _alike(self, text: str) -> str | None:
-        """What to do about a label that differs from a known one in case, or in signs that nobody sees."""
-        looks = _looks(text)
-        close = next((label for label in self.labels.to_pylist() if _looks(label) == looks), None)
-        return close and f"write it with the same signs as {close!r}, which looks like it, or add the {self.noun}"
+    def _lookalike_remedy(self, text: str) -> str | None:
+        """Return the remedy for a label that differs from a known one in case or invisible characters."""
+        looks = _normalised(text)
+        close = next((label for label in self.labels.to_pylist() if _normalised(label) == looks), None)
+        return close and f"write it exactly like {close!r}, which looks the same, or add the {self.noun}"
 
     def _index(self, column: Column) -> Ints:
         index = np.full(column.null.size, -1, dtype=np.int64)

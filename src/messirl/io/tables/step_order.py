@@ -1,4 +1,4 @@
-"""Tables of steps: rows in any order, sorted by trajectory and step, the steps counted without a gap."""
+"""Row order of tables of steps: sorted by trajectory and step, with steps numbered without a gap."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from messirl.io.tables.table import Column, Table
 class Order:
     """Rows of a table sorted by trajectory and step.
 
-    ids : what the trajectories are called, in the order in which they first occur
-    rows : the row of the table in each place
-    begins : which places are the first of a trajectory
-    first : what the table calls the first step, 0 or 1
+    ids : ids of the trajectories, in order of first occurrence
+    rows : the row of the table at each sorted position
+    begins : mask of the first position of each trajectory
+    first : the number of the first step in the table, 0 or 1
     """
 
     ids: Ids
@@ -31,17 +31,17 @@ class Order:
 
     @property
     def offsets(self) -> Ints:
-        """Trajectory i has the places offsets[i] : offsets[i + 1]."""
+        """Offsets: trajectory i has the positions offsets[i] : offsets[i + 1]."""
         return np.append(np.flatnonzero(self.begins), self.begins.size)
 
     @property
     def ends(self) -> Flags:
-        """Which places are the last of a trajectory."""
+        """Mask of the last position of each trajectory."""
         return np.append(self.begins[1:], True)[: self.begins.size]
 
 
 def read_order(faults: Faults, table: Table) -> Order | None:
-    """`trajectory_id` and `step`: rows in any order, steps without a gap from 0, or all of them from 1."""
+    """Read `trajectory_id` and `step`: rows in any order, steps without a gap from 0, or all of them from 1."""
     name = id_column(faults, table, "trajectory_id")
     step = id_column(faults, table, "step", labels=False)
     if name is None or step is None:
@@ -50,7 +50,7 @@ def read_order(faults: Faults, table: Table) -> Order | None:
     came = rank[code]  # the first row of its trajectory
     order = np.lexsort((step.values, came))
     if not np.array_equal(order, np.arange(table.n_rows)):
-        faults.notes.append(f"{table.where}: the rows are not sorted, and are read by trajectory_id and step")
+        faults.notes.append(f"{table.where}: rows are not sorted; they are read by trajectory_id and step")
     came = came[order]
     begins = np.ones(table.n_rows, dtype=bool)
     begins[1:] = came[1:] != came[:-1]
@@ -61,7 +61,7 @@ def read_order(faults: Faults, table: Table) -> Order | None:
 
 
 def _check_steps(faults: Faults, table: Table, name: Column, step: Ints, begins: Flags, order: Ints) -> int:
-    """Whether sorted steps count without a gap from 0, or all of them from 1; returns which."""
+    """Check that sorted steps count without a gap from 0, or all of them from 1; return which."""
     base = int(step.size > 0 and (step[begins] == 1).all())
     if base:
         faults.notes.append(f"{table.where}: steps count from 1")
@@ -78,18 +78,18 @@ def _check_steps(faults: Faults, table: Table, name: Column, step: Ints, begins:
         table,
         flagged(again),
         lambda row: f"trajectory {name.show(row)} has step {step[place[row]]} twice",
-        "keep one row per step, or give the other trajectory another trajectory_id",
+        "keep one row per step, or use different trajectory_ids",
     )
     faults.rows(
         table,
         flagged(begins & (step != base)),
         lambda row: f"trajectory {name.show(row)} begins with step {step[place[row]]}",
-        "count the steps of every trajectory 0, 1, 2, … (or 1, 2, 3, … in all of them)",
+        "number the steps of every trajectory 0, 1, 2, … (or 1, 2, 3, … in all of them)",
     )
     faults.rows(
         table,
         flagged(jump & ~again),
         lambda row: f"step {step[place[row]]} of trajectory {name.show(row)} follows step {step[place[row] - 1]}",
-        "count steps 0, 1, 2, … without a gap",
+        "number steps 0, 1, 2, … without a gap",
     )
     return base

@@ -1,13 +1,12 @@
-"""Plain tables: CSV, Parquet or anything with named columns, read into columns of six kinds.
+"""Tables from CSV, Parquet or any object with named columns, read into columns of six kinds.
 
     whole    int64               number   float64, NaN where empty        flag   bool
     text     str                 time     datetime64                      empty  nothing but empty cells
 
-Parquet and tables in memory carry their types. A CSV cell carries none, so a column is of the first of the kinds whole,
-number, flag (true, false) that fits all its cells, else text; blanks around a cell do not count, and an empty cell is
-null. `007` and `+5` are text, and so are whole numbers too large for 64 bits (kind "huge"). Decimal commas are read
-if semicolons or tabs separate the cells and nothing else in the table contradicts that. What was interpreted in this
-way is in the table's notes.
+Parquet and tables in memory carry types. CSV does not, so a column gets the first of the kinds whole, number and flag
+(true, false) that fits all its cells, else text. Blanks around a cell are ignored, and an empty cell is null. `007` and
+`+5` are text, and so are whole numbers too large for 64 bits (kind "huge"). Decimal commas are accepted if semicolons
+or tabs separate the cells and nothing else in the table contradicts that. The table's notes list such interpretations.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ WHOLE = r"^(0|-?[1-9][0-9]*)$"
 NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
 FLAG = r"^(true|false|True|False|TRUE|FALSE)$"
 COMMA = r"^-?(0|[1-9][0-9]*)?,[0-9]+([eE][+-]?[0-9]+)?$"  # a number with a decimal comma
-THOUSANDS = r"^-?[1-9][0-9]{0,2},[0-9]{3}$"  # ambiguous: the comma may also separate thousands
-IDS = ("state", "from", "to", "action", "trajectory_id", "step", "goal", "name")  # columns that hold no decimals
-UNPACKED = 2**29  # bytes that a table may take, whatever the size of its file
+THOUSANDS = r"^-?[1-9][0-9]{0,2},[0-9]{3}$"  # ambiguous: the comma may be a thousands separator
+IDS = ("state", "from", "to", "action", "trajectory_id", "step", "goal", "name")  # columns without decimals
+UNPACKED = 2**29  # bytes that a table may occupy, whatever the size of its file
 UNREADABLE = "is not a readable Parquet file"
-SHOWN = 60  # characters of a cell that an error repeats
+SHOWN = 60  # characters of a cell shown in an error
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +51,14 @@ class Column:
     text: Any = None  # pyarrow.StringArray
 
     def show(self, row: int) -> str:
-        """A cell as an error message repeats it."""
+        """Return a cell for an error message."""
         if self.null[row]:
             return "nothing"
         shown = str(self.values[row]) if self.kind in ("whole", "number", "flag") else repr(self.values[row])
         return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
 
     def array(self) -> Array:
-        """The column as a typed array; of type object, with None, only for text or if a cell is empty."""
+        """Return the column as a typed array; of type object, with None, only for text or if a cell is empty."""
         if self.kind in ("number", "time") or (self.kind in ("whole", "flag") and not self.null.any()):
             return self.values
         kept = self.values.astype(object)
@@ -71,9 +70,9 @@ class Column:
 class Table:
     """Columns by name, each converted when first needed.
 
-    where : what errors call the table
-    numbers : of each row as a spreadsheet counts it; None: 2, 3, …, after the header in row 1
-    notes : what was interpreted; complete after every column was converted
+    where : name of the table in errors
+    numbers : spreadsheet number of each row; None: 2, 3, …, after the header in row 1
+    notes : notes on what was interpreted; complete after every column was converted
     """
 
     where: str
@@ -90,26 +89,26 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns, in their order."""
+        """Names of the columns, in order."""
         return list(self.cells)
 
     def error(self, what: str, remedy: str, row: int | None = None) -> InputError:
-        """An error about the table, or about one of its rows (0, 1, 2, …)."""
+        """Return an error about the table, or about one of its rows (0, 1, 2, …)."""
         number = row if row is None else row + 2 if self.numbers is None else self.numbers[row]
         return InputError(self.where, what, remedy, number)
 
     def column(self, name: str) -> Column:
-        """The column of that name; InputError if its type is not supported."""
+        """Return the column of that name; raise InputError if its type is not supported."""
         if name not in self._columns:
             cells = self.cells[name]
             if not self.typed and self.separator != "," and name in self._decimal_commas:
-                cells = self._pointed(name)
+                cells = self._with_decimal_points(name)
             self._columns[name] = column_of_arrow(cells, self.where, name) if self.typed else column_of_text(cells)
         return self._columns[name]
 
     @cached_property
     def _decimal_commas(self) -> dict[str, Any]:
-        """Columns of numbers, some with decimal commas; for each, which cells have one."""
+        """Columns of numbers with decimal commas, each with a mask of the cells that have one."""
         found = {}
         for name, cells in self.cells.items():
             commas = np.zeros(0, dtype=bool) if name in IDS else matches(cells, COMMA)
@@ -117,8 +116,8 @@ class Table:
                 found[name] = commas
         return found
 
-    def _pointed(self, name: str) -> Any:
-        """The cells of a column with decimal commas replaced by points, if they certainly are decimal commas."""
+    def _with_decimal_points(self, name: str) -> Any:
+        """Replace the decimal commas of a column by points, provided that they are unambiguous."""
         commas, cells = self._decimal_commas[name], self.cells[name]
         row = int(np.argmax(commas))
         for other, column in self.cells.items():
@@ -126,11 +125,11 @@ class Table:
             if point.any():
                 there = column[int(np.argmax(point))].as_py()
                 what = f"holds decimal commas ({cells[row].as_py()!r}) and decimal points ({there!r})"
-                raise self.error(what, "write all of them alike", row)
+                raise self.error(what, "use one decimal mark throughout", row)
         if all(matches(self.cells[n], THOUSANDS)[at].all() for n, at in self._decimal_commas.items()):
             given = cells[row].as_py()
             what = f"{name} holds {given!r}, which may be {given.replace(',', '.')} or {given.replace(',', '')}"
-            raise self.error(what, "write decimals with a point, and thousands without a comma", row)
+            raise self.error(what, "write decimals with a point and no thousands separator", row)
         remark = f"{self.where}: decimal commas are read as decimal points ({', '.join(self._decimal_commas)})"
         if remark not in self.notes:
             self.notes.append(remark)
@@ -138,9 +137,9 @@ class Table:
 
 
 def load_table(source: Any, called: str = "table") -> Table:
-    """A table from the path of a .csv or .parquet file, or from anything with columns and column names.
+    """Load a table from a .csv or .parquet file, or from any object with columns and column names.
 
-    called : what errors call a table without a path
+    called : name in errors of a table without a path
     """
     if not isinstance(source, str | os.PathLike):
         return _from_memory(source, called)
@@ -148,15 +147,15 @@ def load_table(source: Any, called: str = "table") -> Table:
     where = path.name
     if path.is_dir():
         raise InputError(where, "is a directory", "give a CSV or Parquet file of that name")
-    if path.exists() and not path.is_file():  # a pipe would be waited for
-        raise InputError(where, "is no file, but a device or the like", "give a CSV or Parquet file of that name")
+    if path.exists() and not path.is_file():  # reading a pipe could block
+        raise InputError(where, "is not a regular file", "give a CSV or Parquet file of that name")
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet"):
-        raise InputError(where, f"has the suffix {suffix!r}", "name it .csv or .parquet, after what it holds")
+        raise InputError(where, f"has the suffix {suffix!r}", "name it .csv or .parquet, according to its content")
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise InputError(where, "is not there", "add the file, or correct the path") from None
+        raise InputError(where, "does not exist", "add the file, or correct the path") from None
     except OSError as error:
         raise InputError(where, f"cannot be read ({error.strerror})", "check its permissions and the disk") from None
     if not data:
@@ -170,7 +169,7 @@ def _from_csv(data: bytes, where: str) -> Table:
     arrays = [pc.utf8_trim(pa.array(cells, pa.string()), BLANKS) for cells in columns]
     table = _table(where, found.names, arrays, typed=False, separator=found.separator, numbers=found.numbers)
     if found.separator != ",":
-        table.notes.append(f"{where}: its cells are separated by {SEPARATORS[found.separator]}")
+        table.notes.append(f"{where}: the columns are separated by {SEPARATORS[found.separator]}")
     return table
 
 
@@ -179,15 +178,15 @@ def _from_parquet(data: bytes, where: str) -> Table:
     try:
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
         kinds = {field.name: field.type for field in file.schema_arrow}
-        texts, odd = ([name for name, kind in kinds.items() if test(kind)] for test in (_is_text, _is_odd))
+        texts, odd = ([name for name, kind in kinds.items() if test(kind)] for test in (_is_text, _is_unsupported))
         check_claims(where, file.metadata, len(data), most, texts=len(texts))
-        if texts:  # a text that is repeated in every row is held once, until its length is known
+        if texts:  # keep repeated text once until its length is known
             file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts, page_checksum_verification=True)
         known = [name for name in file.schema_arrow.names if name not in odd]
-        table = file.read(known, use_threads=False)  # threads of the library may delay the end of a short command
+        table = file.read(known, use_threads=False)  # threads may delay the exit of a short command
         table.validate(full=True)
         names = table.column_names  # fails if they are not UTF-8
-        if sum(_letters(chunk) for name in texts for chunk in table[name].chunks) > most:
+        if sum(_text_bytes(chunk) for name in texts for chunk in table[name].chunks) > most:
             raise InputError(where, f"unpacks to too much text for a file of {len(data):,} bytes", AGAIN)
     except InputError:
         raise
@@ -195,7 +194,7 @@ def _from_parquet(data: bytes, where: str) -> Table:
         reason = " ".join(str(error).split())[:200]
         damage = "does not fit into memory, or is damaged" if isinstance(error, MemoryError) else UNREADABLE
         raise InputError(where, f"{damage} ({reason})", AGAIN) from None
-    unread = [pa.nulls(table.num_rows, kinds[name]) for name in odd]  # nobody can use them
+    unread = [pa.nulls(table.num_rows, kinds[name]) for name in odd]  # of unusable types
     return _table(where, [*names, *odd], [*map(_combined, table.columns), *unread], typed=True)
 
 
@@ -205,15 +204,15 @@ def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _is_odd(kind: Any) -> bool:
-    """Whether a column is of lists, records or bytes."""
+def _is_unsupported(kind: Any) -> bool:
+    """Return True for columns of lists, records or bytes."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(pa.types.is_nested(kind) or "binary" in str(kind))
 
 
-def _letters(column: Any) -> int:
-    """How many bytes a column of text takes, which is a dictionary or plain."""
+def _text_bytes(column: Any) -> int:
+    """Return the number of bytes of a text column, dictionary-encoded or plain."""
     if not pa.types.is_dictionary(column.type):
         return int(pc.sum(pc.binary_length(column)).as_py() or 0)
     size = np.asarray(pc.fill_null(pc.binary_length(column.dictionary), 0), dtype=np.int64)
@@ -247,7 +246,7 @@ def _to_arrow(values: Any, where: str, name: str) -> Any:
 
 
 def _combined(column: Any) -> Any:
-    """A column that may come in chunks, as one array."""
+    """Combine the chunks of a column, if any, into one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -265,7 +264,7 @@ def _table(where: str, names: list[str], arrays: list[Any], *, typed: bool, **ho
 
 
 def column_of_text(text: Any) -> Column:
-    """The kind and the values of a column of CSV cells."""
+    """Determine the kind and values of a column of CSV cells."""
     null = np.asarray(pc.equal(text, ""))
     filled = text.filter(pa.array(~null)) if null.any() else text
     kind, parsed = _parsed(filled)
@@ -275,7 +274,7 @@ def column_of_text(text: Any) -> Column:
         values[~null] = parsed
         if kind == "number":
             values[null] = np.nan
-    return Column(kind, values, null, text)  # "nan" is not an empty cell: it may be a label
+    return Column(kind, values, null, text)  # "nan" is not an empty cell, as it may be a label
 
 
 def _parsed(filled: Any) -> tuple[str, Array]:
@@ -285,40 +284,40 @@ def _parsed(filled: Any) -> tuple[str, Array]:
         try:
             return "whole", np.asarray(filled.cast(pa.int64()))
         except pa.ArrowInvalid:
-            return "huge", _objects(filled)
+            return "huge", _object_array(filled)
     if matches(filled, NUMBER).all():
         return "number", floats(filled)
     if matches(filled, FLAG).all():
         return "flag", np.asarray(pc.equal(pc.utf8_lower(filled), "true"))
-    return "text", _objects(filled)
+    return "text", _object_array(filled)
 
 
 def matches(text: Any, pattern: str) -> Flags:
-    """Which cells match a regular expression; null cells do not."""
+    """Return a mask of the cells that match a regular expression; null cells do not."""
     matched = pc.match_substring_regex(text, pattern=pattern)
     return np.asarray(pc.fill_null(matched, False) if matched.null_count else matched, dtype=bool)
 
 
 def floats(text: Any) -> Floats:
-    """Cells that all match NUMBER, as Python reads them: 1e999 is inf, which Arrow refuses."""
+    """Convert cells that all match NUMBER as Python does: 1e999 is inf, which Arrow rejects."""
     try:
         return np.asarray(text.cast(pa.float64()))
     except pa.ArrowInvalid:
         return np.array([float(cell) for cell in text.to_pylist()])
 
 
-def _objects(array: Any) -> Array:
+def _object_array(array: Any) -> Array:
     values = np.empty(len(array), dtype=object)
     values[:] = array.to_pylist()
     return values
 
 
 def column_of_arrow(cells: Any, where: str, name: str) -> Column:
-    """The kind and the values of a typed column."""
+    """Determine the kind and values of a typed column."""
     shared = None
     if pa.types.is_dictionary(cells.type):
         if _is_text(cells.type) and not cells.dictionary.null_count:
-            shared = np.append(_objects(cells.dictionary), np.array([None]))[
+            shared = np.append(_object_array(cells.dictionary), np.array([None]))[
                 np.asarray(pc.fill_null(cells.indices, -1))
             ]
         cells = cells.dictionary_decode()
@@ -327,7 +326,7 @@ def column_of_arrow(cells: Any, where: str, name: str) -> Column:
         return Column("empty", np.full(len(cells), None, dtype=object), null)
     if test.is_string(kind) or test.is_large_string(kind) or str(kind) == "string_view":
         text = cells.cast(pa.string())
-        return Column("text", _objects(text) if shared is None else shared, null, text)
+        return Column("text", _object_array(text) if shared is None else shared, null, text)
     if test.is_boolean(kind):
         return Column("flag", np.asarray(pc.fill_null(cells, False)), null)
     if test.is_integer(kind):
@@ -335,11 +334,11 @@ def column_of_arrow(cells: Any, where: str, name: str) -> Column:
             return Column("whole", np.asarray(pc.fill_null(cells.cast(pa.int64()), 0)), null)
         except pa.ArrowInvalid:
             text = cells.cast(pa.string())
-            return Column("huge", _objects(text), null, text)
+            return Column("huge", _object_array(text), null, text)
     if test.is_floating(kind) or test.is_decimal(kind):
         values = np.asarray(pc.fill_null(cells.cast(pa.float64(), safe=False), np.nan))
         return Column("number", values, np.isnan(values))
     if test.is_timestamp(kind) or test.is_date(kind):
         return Column("time", cells.to_numpy(zero_copy_only=False), null)
-    remedy = "drop it, or turn it into numbers, booleans, text or times"
+    remedy = "drop it, or convert it to numbers, booleans, text or times"
     raise InputError(where, f"column {name!r} holds {kind}", remedy)

@@ -1,8 +1,8 @@
 """The paper's three problems: highway (section 4), gridworld (App. B.1) and pit (App. B.2), and two random families.
 
 Each is parametrised, and gives for every run its expert, the policies that unlabelled trajectories come from, its
-similarity and its measure of performance. `DOMAINS` maps names to their makers. `garnet` and `network` give another
-problem for every seed. `slippery` gives the moves of a grid of any size, of millions of cells too.
+similarity and its measure of performance. `DOMAINS` maps names to functions that make them. `garnet` and `network` make
+a new problem for every seed. `slippery` gives the transitions of a grid of any size, up to millions of cells.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
-"""What a domain is: a problem, and for every run an expert, three sources of trajectories and a measure.
+"""Domains: a problem with, for every run, an expert, three sources of trajectories and a measure of performance.
 
     P_u* near-expert,  P_1,  P_2;      μ1 = ν P_u* + (1−ν) P_1,   μ2 = ν P_u* + (1−ν) P_2,   μ3 = ν P_1 + (1−ν) P_2
 
-Trajectory j of a mixture is the j-th draw of one source or of the other, decided by a uniform random number of its
-own. So sets with more trajectories, or another ν, differ as little as possible, and comparisons are paired.
+Trajectory j of a mixture is the j-th draw of one of the two sources, chosen by a uniform random number of its own. So
+sets with more trajectories, or another ν, differ as little as possible, and comparisons are paired.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MIXTURES = {"MAX": ("star", "star"), "mu1": ("star", "one"), "mu2": ("star", "tw
 
 @dataclass(frozen=True)
 class World:
-    """One run of a problem whose truth is known: expert trajectories, and what unlabelled ones are drawn from.
+    """One run of a problem with a known truth: expert trajectories, and pools of unlabelled ones.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class World:
     truth : array (S,) or (S, A)
         The reward that performance is measured by.
     policy : array (S, A)
-        What the expert follows, or near-experts where the expert follows no policy.
+        The policy of the expert, or of near-experts where the expert follows none.
     """
 
     mdp: MDP
@@ -77,11 +77,11 @@ class Domain:
     Attributes
     ----------
     name : str
-        What tables and commands call it.
+        Its name in tables and commands.
     mdp : MDP
         The problem, with its features.
     settings : dict
-        The numbers it was made with.
+        The parameters it was made with.
     scene : callable
         From a seed to one run, a `Scene`.
     draw : callable
@@ -96,12 +96,12 @@ class Domain:
 
 
 def mixture(scene: World, name: str, u: int, nu: float) -> Trajectories | None:
-    """The first u unlabelled trajectories of a mixture; None for u = 0."""
+    """Return the first u unlabelled trajectories of a mixture; None for u = 0."""
     if u == 0:
         return None
     good, other = (scene.pools[source] for source in MIXTURES[name])
     if u > len(good):
-        raise ValueError(f"u={u}: a scene holds {len(good)} draws of each source")
+        raise ValueError(f"u={u}: must be at most {len(good)}, the draws of each source")
     first = scene.coins[:u] < nu
-    # Both sources side by side, then for each j the draw of the source its coin names.
+    # Both sources concatenated, then for each j the draw of the source that its coin selects.
     return (good[:u] + other[:u])[np.where(first, np.arange(u), u + np.arange(u))]

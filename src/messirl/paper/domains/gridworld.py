@@ -30,7 +30,7 @@ def gridworld(
     pool: int = 100,
     similarity: Any = None,
 ) -> Domain:
-    """The domain. `scale` multiplies θ*, θ1, θ2 where trajectories are drawn: how strictly they are followed."""
+    """Make the domain; `scale` multiplies θ*, θ1, θ2 where trajectories are drawn: how strictly they are followed."""
     settings = {k: v for k, v in locals().items() if k != "similarity"}
     if side % block:
         raise ValueError(f"block={block} does not divide side={side}")

@@ -42,10 +42,10 @@ def highway(
     pool: int = 100,
     similarity: Any = None,
 ) -> Domain:
-    """The domain. `density` is the chance of a car in a lane, `heavy` and `weak` the penalties of θ* and θ1."""
+    """Make the domain; `density` is the probability of a car in a lane, `heavy` and `weak` the penalties of θ*, θ1."""
     settings = {k: v for k, v in locals().items() if k != "similarity"}
     if rows_ahead < 1:
-        raise ValueError("rows_ahead must be at least 1: a driver who sees nothing cannot avoid it")
+        raise ValueError(f"rows_ahead={rows_ahead}: must be at least 1, for the driver to see cars in time")
     chance = np.array([density ** len(cars) * (1 - density) ** (LANES - len(cars)) for cars in ROWS])
     chance /= chance.sum()
     n_rows, n_views = len(ROWS), len(ROWS) ** (1 + rows_ahead)
@@ -92,7 +92,7 @@ def highway(
 
 
 def _traffic(place: Any, view: Any, n_rows: int, n_views: int, chance: Floats) -> sp.csr_array:
-    """Transitions: the driver moves, the rows scroll by one, a new row comes into sight."""
+    """Return the transitions: the driver moves, the rows scroll by one, a new row comes into sight."""
     n = place.size
     to_place = np.clip(place[:, None] + np.array(STEP), 0, PLACES - 1)
     ahead = (view % (n_views // n_rows)) * n_rows  # the row beside the car goes out of sight
@@ -103,7 +103,7 @@ def _traffic(place: Any, view: Any, n_rows: int, n_views: int, chance: Floats) -
 
 
 def _keep_left(random: Any, length: int, rows_ahead: int, chance: Floats, occupied: Any) -> tuple[list[int], list[int]]:
-    """States and actions of a clean drive in the two left lanes; rows that would block both lanes never come."""
+    """Return states and actions of a clean drive in the two left lanes; rows that block both lanes are excluded."""
     open_rows = ~(occupied[:, 0] & occupied[:, 1])
     rows = random.choice(len(ROWS), length + rows_ahead, p=chance * open_rows / (chance * open_rows).sum())
     lane = int(random.choice(np.flatnonzero(~occupied[rows[0], :2])))

@@ -31,13 +31,13 @@ class TurnSimilarity:
     scale: float = 1.0
 
     def __call__(self, trajectories: Trajectories, counts: Floats) -> Floats:
-        """exp(−|difference in changes of direction| / scale), (n, n)."""
+        """Return exp(−|difference in changes of direction| / scale), (n, n)."""
         turns = changes_of_direction(trajectories)
         return np.asarray(np.exp(-np.abs(turns[:, None] - turns[None, :]) / self.scale))
 
 
 def changes_of_direction(trajectories: Trajectories) -> Floats:
-    """How often each trajectory turns, (n,)."""
+    """Count how often each trajectory turns, (n,)."""
     out = np.zeros(len(trajectories))
     for i, trajectory in enumerate(trajectories):
         moves = np.diff(trajectory.states)
@@ -57,9 +57,9 @@ def pit(
     pool: int = 100,
     similarity: Any = None,
 ) -> Domain:
-    """The domain. `length` caps a trajectory that does not get to the end; `scale` is the similarity's.
+    """Make the domain; `length` caps trajectories that do not reach the end, `scale` is that of the similarity.
 
-    Experts beyond the first take the same way round, and slip as everyone does.
+    Experts beyond the first go the same way round, but may slip.
     """
     settings = {k: v for k, v in locals().items() if k != "similarity"}
     at = coordinates(side)
@@ -110,7 +110,7 @@ def pit(
 
     def draw(ax: Any) -> None:
         ax.imshow((0.75 * inside + 0.25 * right).reshape(side, side), origin="lower", cmap="Greys", vmin=0, vmax=1)
-        dark, pale = "#141414", "#fcfcfc"  # not black and white, which pages turn by night: these pixels stay
+        dark, pale = "#141414", "#fcfcfc"  # not pure black and white, which pages invert in dark mode
         ax.plot(*at[round_trip[:-1]].T, color=dark, linewidth=2.5)
         ax.annotate("", xy=at[-1], xytext=at[-1 - side], arrowprops={"arrowstyle": "-|>", "color": dark, "lw": 2.5})
         words = ((last, "left edge", dark), (-0.3, "right edge", dark), (last / 2, "pit", pale))
@@ -123,7 +123,7 @@ def pit(
 
 
 def _follow(action: Any, terminal: Any) -> Floats:
-    """The policy (S, 4) that always takes `action`."""
+    """Return the policy (S, 4) that always takes `action`."""
     policy = np.eye(4)[action]
     policy[terminal] = 0.0
     return np.asarray(policy)

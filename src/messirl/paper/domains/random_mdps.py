@@ -1,7 +1,7 @@
-"""Two families of random problems with a known truth: Garnet problems, and networks of roads.
+"""Two families of random problems with a known truth: Garnet problems, and road networks.
 
-Experts follow the soft policy of θ*, others that of random weights (P_1), or no reward at all (P_2). Each seed is
-another problem.
+Experts follow the soft policy of θ*, unlabelled trajectories that of random weights (P_1) or of no reward (P_2). Each
+seed makes a different problem.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def garnet(
     experts: int = 1,
     pool: int = 100,
 ) -> World:
-    """A Garnet problem (Archibald, McKinnon, Thomas 1995): every action leads to a few states at random.
+    """Make a Garnet problem (Archibald, McKinnon, Thomas 1995): every action leads to a few random states.
 
-    Successors are drawn without return, their probabilities from a flat Dirichlet distribution, features of states and
-    θ* from a standard normal one; trajectories begin anywhere and never end.
+    Successors are drawn without replacement, their probabilities from a flat Dirichlet distribution, features of states
+    and θ* from a standard normal one; trajectories begin anywhere and never end.
     """
     random = np.random.RandomState(seed)
     moves = np.zeros((states * actions, states))
@@ -56,10 +56,11 @@ def network(
     experts: int = 1,
     pool: int = 100,
 ) -> World:
-    """Places at random in a square, one-way roads from each to its nearest, and one destination, where trips end.
+    """Make a road network: random places in a square, one-way roads to the nearest ones, and one destination.
 
-    Roads have a length, hills, lights and a view; θ* = −(20, 4, 4, −1). Trips begin anywhere. A place's last road leads
-    to the next place of a tour through all of them, so that every place can be left and reached.
+    Roads have a length, hills, lights and a view; θ* = −(20, 4, 4, −1). Trajectories begin anywhere and end at the
+    destination. A place's last road leads to the next place of a tour through all of them, so that every place can be
+    left and reached.
     """
     random = np.random.RandomState(seed)
     at = random.random_sample((places, 2))
@@ -92,7 +93,7 @@ def drawn_world(
     experts: int,
     pool: int,
 ) -> World:
-    """Trajectories of the soft policies of these θ, "star" being the expert's; `truth` are the true weights."""
+    """Draw trajectories from the soft policies of these θ, of which "star" is the expert's; `truth` is the true θ."""
     policies = {name: soft_policy(mdp, mdp.reward(theta)) for name, theta in thetas.items()}
     expert = sample(mdp, policies["star"], experts, length, random)
     pools = {name: sample(mdp, policy, pool, length, random) for name, policy in policies.items()}

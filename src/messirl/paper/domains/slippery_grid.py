@@ -12,13 +12,13 @@ ACTIONS = ("up", "down", "left", "right")
 
 
 def coordinates(side: int) -> np.ndarray:
-    """(x, y) of every cell, 0 … side−1, cell y·side + x, y upwards."""
+    """Return (x, y) of every cell, 0 … side−1, cell y·side + x, y upwards."""
     y, x = np.divmod(np.arange(side * side), side)
     return np.column_stack([x, y])
 
 
 def slippery(side: int, success: float) -> sp.csr_array:
-    """Transitions (S·4, S): the move meant with probability `success`, each of the others with a third of the rest."""
+    """Return transitions (S·4, S): the intended move has probability `success`, each other a third of the rest."""
     at = coordinates(side)
     chance = np.full((4, 4), (1.0 - success) / 3.0)
     np.fill_diagonal(chance, success)

@@ -1,1 +1,1 @@
-"""The paper's experimental section (section 4 and App. B) as data, a runner with a store, and its claims as tests."""
+"""Experiments of the paper (section 4 and App. B): settings, a runner with a store, and tests of its claims."""

@@ -1,10 +1,10 @@
-"""A second table: what objective, start and ridge are worth to a learner, and what unlabelled trajectories then add.
+"""Comparison of learners: effects of objective, start and ridge, and of uses of unlabelled trajectories.
 
-All at the exact optimum, with one expert trajectory. First the expert alone, with either objective (counts, choices),
-from the domain's start or the expert's own, with a ridge or without. Then, from the expert's own start, what one may do
-with unlabelled trajectories: penalise by them (MESSI, complete graph, standardised L2, all of the same trace), measure
-entropy against what is usual among them (reference), or pool them with the expert at a weight. Whatever a learner
-takes for the start, its policy is measured from the domain's.
+All learners are at their exact optimum, with one expert trajectory. First come learners from experts only, with either
+objective (counts, choices), with the start of the domain or of the expert, with a ridge or without. Then, with the
+expert's own start, come uses of unlabelled trajectories: a penalty (MESSI, complete graph, standardised L2, all of the
+same trace), a prior policy estimated from them (reference), or pooling with a weight. Policies are always evaluated
+from the start of the domain.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from messirl.paper.experiments.paper_settings import Setting
 from messirl.paper.experiments.training_runs import EXACT_ITERATIONS
 from messirl.planning import state_visitation
 
-FIGURE = "learners"  # what the results table calls it
+FIGURE = "learners"  # name in the table of results
 ALONE = "experts alone"
 PENALTIES = {METHODS[name].label: name for name in ("MESSI", "Complete", "RidgeStd")}
 REFERENCE = "reference"
@@ -30,16 +30,16 @@ POOLING = {"pooling at 0.03": 0.03, "pooling at 1": 1.0}
 WAYS = (*PENALTIES, REFERENCE, *POOLING)
 MIXTURES = ("mu1", "mu3", "MAX")
 RIDGE = 1e-3
-STRENGTH = 10.0  # of the reference's prior, in choices per state
+STRENGTH = 10.0  # smoothing of the prior policy, in choices per state
 STARTS = ("given", "own")
 
 
 @dataclass(frozen=True)
 class Learner:
-    """One training: what is done with which unlabelled trajectories, and the learner it is done in.
+    """One training: the use of unlabelled trajectories, their mixture, and the settings of the learner.
 
     way : ALONE, or one of WAYS
-    mixture : where the unlabelled trajectories come from
+    mixture : source of the unlabelled trajectories
     start : "given" by the domain, or the trajectories' "own"
     """
 
@@ -51,18 +51,18 @@ class Learner:
 
     @property
     def name(self) -> str:
-        """What the results table calls it."""
+        """Name in the table of results."""
         words = (self.way, *(() if self.mixture is None else (self.mixture,)), self.objective, f"{self.start} start")
         return ", ".join(words) + (f", ridge {self.ridge:g}" if self.ridge else "")
 
 
 def alone(objective: str) -> Learner:
-    """The learner that all others of this objective are compared with: the expert alone, own start, a ridge."""
+    """Return the baseline of an objective: experts only, own start, with a ridge."""
     return Learner(ALONE, None, objective, "own", RIDGE)
 
 
 def with_unlabelled(way: str, mixture: str, objective: str) -> Learner:
-    """What is done with unlabelled trajectories, from the own start; penalties get no ridge on top."""
+    """Return a learner that uses unlabelled trajectories, with its own start; penalties have no additional ridge."""
     return Learner(way, mixture, objective, "own", 0.0 if way in PENALTIES else RIDGE)
 
 
@@ -74,12 +74,12 @@ LEARNERS = (
 
 
 def learners(setting: Setting) -> list[Learner]:
-    """Those of a domain. On the gridworld trajectories are alike enough for the complete graph to be MESSI."""
+    """Return the learners of a domain, on the gridworld without the complete graph, which nearly equals MESSI there."""
     return [one for one in LEARNERS if setting.domain != "gridworld" or one.way != METHODS["Complete"].label]
 
 
 def run_learners(setting: Setting, scene: Scene) -> Iterator[dict[str, Any]]:
-    """The rows of one run, one per learner, each training done once."""
+    """Yield the rows of one run, one per learner; equal trainings are done once."""
     known: dict[Learner, dict[str, Any]] = {}
     for learner in learners(setting):
         same = canonical(learner)
@@ -89,12 +89,12 @@ def run_learners(setting: Setting, scene: Scene) -> Iterator[dict[str, Any]]:
 
 
 def canonical(learner: Learner) -> Learner:
-    """The learner that is the same training: the likelihood of choices does not look at the start."""
+    """Return the learner of the same training: the likelihood of choices does not depend on the start."""
     return replace(learner, start="own") if learner.objective == "choices" else learner
 
 
 def learn(learner: Learner, setting: Setting, scene: Scene) -> dict[str, Any]:
-    """One training: how it ended, and how its policy performs from the domain's start."""
+    """Train one learner; return its result and the performance of its policy from the start of the domain."""
     model, data = estimator(learner, setting, scene)
     mdp = scene.mdp
     if learner.start == "own":
@@ -111,7 +111,7 @@ def learn(learner: Learner, setting: Setting, scene: Scene) -> dict[str, Any]:
 
 
 def estimator(learner: Learner, setting: Setting, scene: Scene) -> tuple[Any, tuple[Any, ...]]:
-    """The estimator of a learner and what it is fitted to."""
+    """Return the estimator of a learner and its training data."""
     common: dict[str, Any] = {
         "objective": learner.objective,
         "theta_max": setting.theta_max,

@@ -1,6 +1,6 @@
-"""What the comparison of learners says: each learner's performance and gains, and the paper's claims asked again.
+"""Tables of the comparison of learners: performance and gains of each learner, and tests of the paper's claims.
 
-Reads the table of results; fits nothing. Differences are paired over runs, with 95 % intervals.
+Reads the table of results only. Differences are paired over runs, with 95 % intervals.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from messirl.paper.experiments.ablation import ALONE, FIGURE, Learner, alone, le
 from messirl.paper.experiments.curves import Curve, Curves, interval, written
 from messirl.paper.experiments.paper_settings import SETTINGS
 
-# The learners that claims are asked of: what the expert alone is, and what MESSI is, but for the mixture.
+# Learners for which the claims are tested: (experts only, MESSI without its mixture).
 ASKED = {
     "counts, start given, no ridge": (Learner(ALONE, start="given"), Learner("MESSI", start="given")),
     "counts, own start, ridge": (alone("counts"), Learner("MESSI")),
@@ -26,10 +26,10 @@ ASKED = {
 
 
 def rows_of(table: pa.Table) -> list[dict[str, str]]:
-    """One row per domain and learner: its performance, and how much better it is than three others.
+    """Return one row per domain and learner: its performance, and its gain over three other learners.
 
-    Those are the expert alone (same objective, own start, ridge), MESSI on the same trajectories with the same
-    objective and start, and the same learner with counts for choices.
+    These are experts only (same objective, own start, ridge), MESSI on the same trajectories with the same objective
+    and start, and the same learner with the objective counts.
     """
     curves, out = Curves(table), []
     for domain in _domains(curves):
@@ -65,7 +65,7 @@ def rows_of(table: pa.Table) -> list[dict[str, str]]:
 
 
 def claims_of(table: pa.Table) -> list[dict[str, str]]:
-    """The paper's order MESSIMAX > MESSI(μ1) > MaxEnt > MESSI(μ3), asked of three learners in every domain."""
+    """Test the paper's order MESSIMAX > MESSI(μ1) > MaxEnt > MESSI(μ3) for three learners in every domain."""
     curves, out = Curves(table), []
     for domain in _domains(curves):
         for label, (plain, messi) in ASKED.items():

@@ -1,12 +1,12 @@
-"""The problems that methods are compared on, and one draw of each as a task.
+"""Tasks of the comparison of methods: problems with known truth, and one draw of each.
 
-    gridworld, highway, pit               the paper's, the grid smaller in the benchmark
-    FrozenLake, Taxi, CliffWalking        gymnasium's
-    garnet, network                       random, another problem for every seed
+    gridworld, highway, pit               from the paper, with a smaller grid in the benchmark
+    FrozenLake, Taxi, CliffWalking        from gymnasium
+    garnet, network                       random, a new problem for every seed
 
-Unlabelled trajectories are all good (of near-experts), half good (the others of people who want something else) or
-none good. Experts and unlabelled trajectories of smaller sets are among those of larger ones, and all methods see the
-same. Trajectories begin where they do: learners are not told where others would.
+Unlabelled trajectories are all good (from near-experts), half good (the rest from agents with another reward) or none
+good. Smaller sets of experts and unlabelled trajectories are subsets of larger ones, and all methods see the same.
+Learners take the start from their trajectories; the start distribution of the problem is withheld.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from messirl.paper.domains import DOMAINS, Domain, World, garnet, mixture, netwo
 from messirl.paper.experiments.paper_settings import SETTINGS
 from messirl.paper.experiments.toy_text import TOYS, toy_text
 
-MOST, HELD_OUT = 20, 20  # experts of a world to learn from, and to be judged by
+MOST, HELD_OUT = 20, 20  # experts of a problem for training and for evaluation
 QUALITIES = {"all good": ("MAX", 1.0), "half good": ("mu1", 0.5), "none good": ("mu3", 0.5)}
-SMALL: dict[str, dict[str, Any]] = {"gridworld": {"side": 8}}  # of the benchmark, where it differs from the paper
+SMALL: dict[str, dict[str, Any]] = {"gridworld": {"side": 8}}  # settings of the benchmark that differ from the paper
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What performance is measured by: a reward (S,) or (S, A), from the starts of an MDP, and the expert's policy."""
+    """True reward (S,) or (S, A), MDP with its start, and expert policy, which define the performance."""
 
     mdp: MDP
     reward: Floats
@@ -40,16 +40,16 @@ class Truth:
 
 @dataclass(frozen=True)
 class Task:
-    """What every method is given, and what it is judged by.
+    """Training and evaluation data of the methods.
 
     mdp : MDP
         The problem.
-    expert, unlabelled, held_out : Trajectories; None where there are none
-        To learn from, to learn from as well, and to be judged by.
+    expert, unlabelled, held_out : Trajectories; None if there are none
+        Expert and unlabelled trajectories for training, held-out expert trajectories for evaluation.
     truth : Truth or None
-        None where it is not known.
+        None if it is unknown.
     seed : int
-        Of whatever a method draws.
+        Random seed for the methods.
     """
 
     mdp: MDP
@@ -62,10 +62,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Case:
-    """One draw of a world, by name: what a process needs to make the task itself.
+    """One draw of a problem, by name, from which a worker process creates the task.
 
-    small : whether the world is that of the benchmark, or that of the paper
-    u : unlabelled trajectories; 0: none
+    small : whether to use the size of the benchmark instead of that of the paper
+    u : number of unlabelled trajectories
     """
 
     problem: str
@@ -78,18 +78,18 @@ class Case:
 
     @property
     def key(self) -> str:
-        """The name under which a store keeps its rows."""
+        """Key of the rows in a store."""
         return f"{self.problem}-{self.unlabelled.replace(' ', '_')}-{self.experts:03d}-{self.run:03d}"
 
     @property
     def data(self) -> str:
-        """What tells its data apart from others of the same names."""
+        """Description that distinguishes data with the same names."""
         return f"{self.u} unlabelled, {'small' if self.small else 'full size'}"
 
     def task(self) -> Task:
-        """The task, drawn now."""
+        """Draw the task."""
         if self.experts > MOST:
-            raise ValueError(f"{self.experts} experts: a world holds {MOST} to learn from")
+            raise ValueError(f"{self.experts} experts: must be <= {MOST}")
         world = drawn(self.problem, self.seed, self.u, small=self.small)
         name, share = QUALITIES[self.unlabelled]
         others = mixture(world, name, self.u, share)
@@ -99,7 +99,7 @@ class Case:
 
 
 def drawn(name: str, seed: int, pool: int, *, small: bool = True) -> World:
-    """One run of a world."""
+    """Draw one run of a problem."""
     size = {"experts": MOST + HELD_OUT, "pool": max(pool, 1)}
     if name in DOMAINS:
         arguments = SETTINGS[name].arguments | (SMALL.get(name, {}) if small else {})
@@ -114,7 +114,7 @@ WORLDS = ("gridworld", "highway", "pit", *TOYS, *FAMILIES)
 
 
 def without_gymnasium() -> str | None:
-    """Why the worlds in `TOYS` cannot be drawn here; None if they can."""
+    """Return why the problems in `TOYS` are not available; None if they are."""
     if importlib.util.find_spec("gymnasium") is not None:
         return None
     return f"{', '.join(TOYS)} are left out: they need gymnasium (pip install 'messirl[gym]')"

@@ -1,7 +1,7 @@
-"""Tests that decide claims: on differences paired over runs, each with a 95 % interval.
+"""Tests of claims: differences paired over runs, each with a 95 % interval.
 
-A check takes the curves of the methods that a claim is about and returns a finding, or None where they cannot say.
-If a test picks a best moment of a curve, it picks it on one half of the runs and tests it on the other.
+A check takes the curves of the methods in a claim and returns a finding, or None if the curves cannot decide it.
+If a test picks the best point of a curve, it picks it on one half of the runs and tests it on the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ENOUGH = 0.15  # share ν of good trajectories
 
 @dataclass(frozen=True)
 class Finding:
-    """What a test found: the verdict, the difference it rests on, and a short comment."""
+    """Result of a test: the verdict, the difference it is based on, and a short note."""
 
     verdict: str
     evidence: Interval | None
@@ -29,55 +29,55 @@ class Finding:
 
 
 def above_zero(values: Floats | Interval, note: str = "", *, touching: bool = False) -> Finding:
-    """Holds if the 95 % interval of the mean is above zero or, with `touching`, not below it."""
+    """Test that the 95 % interval of the mean is above zero or, with `touching`, not below it."""
     found = values if isinstance(values, Interval) else interval(values)
     holds = found.low >= 0 if touching else found.low > 0
     return Finding(HOLDS if holds and found.high >= 0 else FAILS if found.high < 0 else UNDECIDED, found, note)
 
 
 def first_best(means: Floats) -> int:
-    """The index of the largest number; of equal ones the first."""
+    """Return the index of the largest number, the first one of ties."""
     return int(np.argmax(means >= means.max() - NOTHING))
 
 
 def _halves(curve: Curve) -> tuple[Floats, Floats] | None:
-    """Mean performance (points,) of the first half of the runs, and performance (points, runs) of the second.
+    """Return mean performance (points,) of the first half of the runs, and performance (points, runs) of the second.
 
-    None of too few runs, and of a curve that has kept its end alone: nothing falls or is best there.
+    None for too few runs, and for a curve with only one point.
     """
     points, half = curve.performance.shape[0], curve.performance.shape[1] // 2
     return None if half < 2 or points < 2 else (curve.performance[:, :half].mean(axis=1), curve.performance[:, half:])
 
 
 def better(a: Curve, b: Curve) -> Finding:
-    """At the end of training `a` performs better than `b`."""
+    """Test that `a` performs better than `b` at the end of training."""
     return above_zero(a.last - b.last)
 
 
 def at_least(a: Curve, b: Curve) -> Finding:
-    """At the end of training `a` performs no worse than `b`."""
+    """Test that `a` performs no worse than `b` at the end of training."""
     return above_zero(a.last - b.last, touching=True)
 
 
 def limited(bad: Curve, best: Curve, plain: Curve) -> Finding:
-    """What is lost with bad trajectories is less than half of what is gained with the best."""
+    """Test that the loss from bad trajectories is less than half of the gain from the best."""
     gain, loss = best.last - plain.last, plain.last - bad.last
     return above_zero(0.5 * gain - loss, "half of MESSIMAX's gain less μ3's loss")
 
 
 def soon(a: Curve, b: Curve) -> Finding | None:
-    """`a` is ahead of `b` after three dozen iterations."""
+    """Test that `a` is better than `b` after three dozen iterations."""
     return above_zero(a.at(SOON) - b.at(SOON), "after three dozen iterations") if SOON in a.x else None
 
 
 def grows(curve: Curve) -> Finding:
-    """‖θ‖∞ is larger at the end than half-way."""
+    """Test that ‖θ‖∞ is larger at the end than half-way."""
     norm = curve.theta_norm
     return above_zero(norm[-1] - norm[len(norm) // 2], "‖θ‖∞ of MaxEnt at the end less that half-way")
 
 
 def saturates(*curves: Curve) -> Finding:
-    """Most runs reach θ_max, and gain nothing after that."""
+    """Test that most runs reach θ_max and gain nothing after that."""
     share, later = [], []
     for curve in curves:
         there = curve.theta_norm >= 0.999 * Setting.theta_max
@@ -93,7 +93,7 @@ def saturates(*curves: Curve) -> Finding:
 
 
 def rises(curve: Curve, sign: float = 1.0) -> Finding | None:
-    """Performance rises with the logarithm of the number of unlabelled trajectories."""
+    """Test that performance rises with the logarithm of the number of unlabelled trajectories."""
     some = curve.x >= 1
     if some.sum() < 2:
         return None
@@ -104,12 +104,12 @@ def rises(curve: Curve, sign: float = 1.0) -> Finding | None:
 
 
 def falls(curve: Curve) -> Finding | None:
-    """Performance falls with the logarithm of the number of unlabelled trajectories."""
+    """Test that performance falls with the logarithm of the number of unlabelled trajectories."""
     return rises(curve, -1.0)
 
 
 def enough(curve: Curve, plain: Curve) -> Finding | None:
-    """The method is ahead of MaxEnt at every share ν ≥ 0.15 of good trajectories."""
+    """Test that the method is better than MaxEnt at every share ν ≥ 0.15 of good trajectories."""
     points = [float(x) for x in curve.x if x >= ENOUGH]
     gains = [interval(curve.at(x) - plain.at(x)) for x in points]
     if not gains:
@@ -118,11 +118,11 @@ def enough(curve: Curve, plain: Curve) -> Finding | None:
     worst = min(range(len(gains)), key=lambda k: gains[k].high if fails else gains[k].low)
     verdict = FAILS if fails else HOLDS if gains[worst].low > 0 else UNDECIDED
     above = ", ".join(f"{x:g}" for x, g in zip(points, gains, strict=True) if g.low > 0) or "no point"
-    return Finding(verdict, gains[worst], f"worst at ν = {points[worst]:g}; beyond doubt above MaxEnt at ν = {above}")
+    return Finding(verdict, gains[worst], f"worst at ν = {points[worst]:g}; significantly above MaxEnt at ν = {above}")
 
 
 def same_at_one(best: Curve, *others: Curve) -> Finding | None:
-    """With ν = 1 the methods are the same training as MESSIMAX."""
+    """Test that with ν = 1 the methods are the same training as MESSIMAX."""
     if 1.0 not in others[0].x:
         return None
     gap = np.concatenate([curve.at(1.0) - best.at(1.0) for curve in others])
@@ -130,7 +130,7 @@ def same_at_one(best: Curve, *others: Curve) -> Finding | None:
 
 
 def small_lambda(curve: Curve, plain: Curve) -> Finding:
-    """With the smallest λ0 MESSI is as good as MaxEnt, to a tenth of its best gain."""
+    """Test that MESSI with the smallest λ0 equals MaxEnt up to a tenth of its best gain."""
     least = float(min(x for x in curve.x if x > 0))
     best = max(interval(curve.at(x) - plain.at(x)).mean for x in curve.x)
     found = interval(curve.at(least) - plain.at(least))
@@ -142,7 +142,7 @@ def small_lambda(curve: Curve, plain: Curve) -> Finding:
 
 
 def large_lambda(curve: Curve) -> Finding | None:
-    """The largest λ0 is worse than the best one, which is picked on other runs."""
+    """Test that the largest λ0 is worse than the best one, which is picked on other runs."""
     halves = _halves(curve)
     if halves is None:
         return None
@@ -154,7 +154,7 @@ def large_lambda(curve: Curve) -> Finding | None:
 
 
 def em_worse(em: Curve, messi: Curve) -> Finding | None:
-    """EM is behind MESSI in most iterations and at the end, and ahead in hardly any; None if only the end is known."""
+    """Test that EM is worse than MESSI in most iterations and at the end; None if only the end is known."""
     each = [interval(row) for row in (messi.performance - em.performance)[1:]]
     if not each:
         return None
@@ -163,12 +163,12 @@ def em_worse(em: Curve, messi: Curve) -> Finding | None:
     few = ahead <= 0.1 * len(each)
     holds = few and found.low > 0 and behind > 0.5 * len(each)
     verdict = HOLDS if holds else FAILS if not few or found.high < 0 else UNDECIDED
-    note = f"of {len(each)} iterations EM is beyond doubt worse in {behind}, better in {ahead}"
+    note = f"of {len(each)} iterations EM is significantly worse in {behind}, better in {ahead}"
     return Finding(verdict, found, note)
 
 
 def monotone(curve: Curve) -> Finding | None:
-    """No later moment is below an earlier one: the pair with the largest mean fall is picked, then tested."""
+    """Test that performance never falls: the pair of points with the largest mean fall is picked, then tested."""
     halves = _halves(curve)
     if halves is None:
         return None
@@ -184,7 +184,7 @@ def monotone(curve: Curve) -> Finding | None:
 
 
 def peak(curve: Curve) -> Finding | None:
-    """It ends below its best moment."""
+    """Test that the curve ends below its best point."""
     halves = _halves(curve)
     if halves is None:
         return None
@@ -194,7 +194,7 @@ def peak(curve: Curve) -> Finding | None:
 
 
 def larger_share(here: Curve, plain_here: Curve, there: Curve, plain_there: Curve) -> Finding:
-    """The gain, as a share of MaxEnt's loss, is larger here than there; runs of two domains are not paired."""
+    """Test that the gain as a share of MaxEnt's loss is larger in the first domain; runs are unpaired."""
     first, second = (
         interval((a.last - b.last) / np.abs(b.last.mean())) for a, b in ((here, plain_here), (there, plain_there))
     )

@@ -1,8 +1,8 @@
 """The paper's results, sentence by sentence, as tests on a results table.
 
-Every test is on differences paired over runs, with a 95 % interval: a claim *holds* where the interval says so, *does
-not hold* where it says the opposite, and is *undecided* in between. If a test picks a best moment of a curve, it
-picks it on one half of the runs and tests it on the other. Each claim is decided for the paper's fixed steps and, where
+Every test uses differences paired over runs, with a 95 % interval: a claim *holds* if the interval confirms it, *does
+not hold* if the interval contradicts it, and is *undecided* otherwise. If a test picks the best point of a curve, it
+picks it on one half of the runs and tests it on the other. Each claim is tested for the paper's fixed steps and, if
 possible, for the exact optimum of the same objective: if the two differ, the claim is an artefact of the steps.
 """
 
@@ -37,10 +37,10 @@ class Claim:
     """One sentence of the paper that can be true or false.
 
     where : the place in the paper
-    test : how it is decided, in words; `check` does it
-    figure, methods : the curves that `check` is given
-    solvers : those for which it can be decided
-    optional : methods whose curves are given as well if the table has them
+    test : description of the test that `check` makes
+    figure, methods : the curves that `check` receives
+    solvers : solvers for which the claim can be tested
+    optional : methods whose curves are passed as well if the table has them
     """
 
     id: str
@@ -59,7 +59,7 @@ def _final(name: str, text: str, check: Callable[..., Finding | None], *methods:
 
 
 def _steps(where: str, name: str, text: str, test: str, check: Any, *methods: str, figure: str = "iterations") -> Claim:
-    """A claim about fixed steps only, since the exact optimum has no iterations."""
+    """Return a claim about fixed steps only, since the exact optimum has no iterations."""
     return Claim(name, text, where, test, check, figure, methods, (STEPS,))
 
 
@@ -265,7 +265,7 @@ IN_THE_PIT = Claim(  # the only claim about two domains
 
 
 def decide(table: pa.Table) -> list[dict[str, Any]]:
-    """Every claim, for every domain and solver that the table can decide it for, as plain data."""
+    """Test every claim for every domain and solver in the table; return plain data."""
     curves = Curves(table)
     known = [domain for domain in curves.domains if domain in SETTINGS]
     cases = [(claim, [domain], solver) for claim in CLAIMS for domain in known for solver in claim.solvers]
@@ -275,7 +275,7 @@ def decide(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _row(curves: Curves, claim: Claim, domains: Sequence[str], solver: str) -> dict[str, Any] | None:
-    """The verdict on a claim, as plain data; None if the table cannot decide it."""
+    """Return the verdict on a claim as plain data; None if the table cannot decide it."""
     suffix = EXACT if solver == OPTIMUM else ""
     keys = [(domain, claim.figure, method + suffix) for domain in domains for method in claim.methods]
     if not all(key in curves for key in keys):
@@ -299,7 +299,7 @@ def _row(curves: Curves, claim: Claim, domains: Sequence[str], solver: str) -> d
 
 
 def _finite(evidence: Interval | None) -> dict[str, float] | None:
-    """The interval as plain data; None for one run, which has no interval."""
+    """Return the interval as plain data; None for one run, which has no interval."""
     if evidence is None or not np.isfinite([evidence.low, evidence.high]).all():
         return None
     return asdict(evidence)

@@ -1,4 +1,4 @@
-"""Results as curves: performance by run, ready for paired comparison. Reads the table; fits nothing."""
+"""Results as curves: performance by run, for paired comparisons. Reads the table of results only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Interval:
 
 
 def interval(values: Floats) -> Interval:
-    """Mean and 95 % interval of one number per run; differences that are rounding errors count as zero."""
+    """Return mean and 95 % interval of one number per run; rounding errors count as zero."""
     values = np.where(np.abs(values) > NOTHING, values, 0.0)
     n, mean = len(values), float(np.mean(values))
     if n < 2:
@@ -36,20 +36,20 @@ def interval(values: Floats) -> Interval:
 
 
 def written(found: Interval) -> str:
-    """A difference as tables write it: mean [low, high]."""
+    """Format a difference as mean [low, high]."""
     return f"{found.mean:+.4f} [{found.low:+.4f}, {found.high:+.4f}]"
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One method's performance, (points, runs), over the values of x; and its ‖θ‖∞."""
+    """Performance (points, runs) of one method over the values of x, and its ‖θ‖∞."""
 
     x: Floats
     performance: Floats
     theta_norm: Floats
 
     def at(self, x: float) -> Floats:
-        """Performance of every run at one x."""
+        """Return the performance of every run at one x."""
         return np.asarray(self.performance[np.flatnonzero(self.x == x)[0]])
 
     @property
@@ -76,11 +76,11 @@ class Curves(dict[tuple[str, str, str], Curve]):
 
     @property
     def domains(self) -> list[str]:
-        """The domains in the table."""
+        """Domains in the table."""
         return sorted({key[0] for key in self})
 
     def methods(self, domain: str, figure: str) -> list[str]:
-        """The methods of one figure of one domain."""
+        """Return the methods of one figure of one domain."""
         return sorted(m for d, f, m in self if d == domain and f == figure)
 
 

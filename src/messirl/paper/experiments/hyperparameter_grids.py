@@ -1,8 +1,8 @@
-"""The knobs of every method as data, and how they are chosen: by the experts alone, the same way for all.
+"""Hyperparameter grids of the methods, and their choice by cross-validation over the experts.
 
-With at least `FEWEST` experts each setting of a method's knobs is fitted to all but one of five parts of them, and
-scored on that part; the best is taken, the first of equals. With fewer experts nothing is chosen, and the first
-setting, the default, is taken. A method that is not named here has no knobs.
+With at least `FEWEST` experts, every point of the grid of a method is scored by five-fold cross-validation, and the
+best one is chosen, the first of ties. With fewer experts the first point, the default, is used. A method that is not
+listed here has no hyperparameters.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ KNOBS: dict[str, tuple[Knobs, ...]] = {
 
 
 def grid(method: Method) -> tuple[Knobs, ...]:
-    """The settings to choose from, the default first."""
+    """Return the hyperparameter grid of a method, the default first."""
     return KNOBS.get(method.name, ({},))
 
 
 def fitted(method: Method, knobs: Knobs, task: Task, expert: Trajectories) -> Any:
-    """The method with these knobs, fitted to some of the experts and, if it uses them, to the unlabelled."""
+    """Fit a method with these hyperparameters to some experts and, if it uses them, to the unlabelled trajectories."""
     base = MESSI(theta_prior=WEAK_PRIOR, random_state=task.seed)  # the prior of every candidate of a selection
     shared = {k: v for k, v in knobs.items() if k in base.get_params(deep=False) and k not in method.sets}
     model, data = method.make(base.set_params(**shared), task.mdp, expert, task.unlabelled)
@@ -53,7 +53,7 @@ def fitted(method: Method, knobs: Knobs, task: Task, expert: Trajectories) -> An
 
 
 def chosen(method: Method, task: Task) -> tuple[Knobs, str]:
-    """The knobs to take, and how they were chosen."""
+    """Choose hyperparameters; return them and how they were chosen."""
     every, n = grid(method), len(task.expert)
     if len(every) == 1:
         return every[0], "nothing to choose"
@@ -65,10 +65,10 @@ def chosen(method: Method, task: Task) -> tuple[Knobs, str]:
 
 
 def _held_out(method: Method, knobs: Knobs, task: Task, parts: Any) -> float:
-    """Σ log-probability of every part of the experts under fits to the others."""
+    """Return Σ log-probability of every fold of the experts under fits to the other folds."""
     return float(sum(fitted(method, knobs, task, train)._log_likelihood(test).sum() for train, test in parts))
 
 
 def written(knobs: Knobs) -> str:
-    """Knobs as tables write them."""
+    """Format hyperparameters for tables."""
     return ", ".join(f"{name}={value:g}" for name, value in knobs.items())

@@ -1,13 +1,13 @@
-"""Methods against each other on the same tasks: what each is judged by, and the table of all.
+"""Comparison of methods on the same tasks: the measures, and one row per task and method.
 
     performance   (J(π) − J(chance)) / (J(expert) − J(chance)), J the return under the true reward: 1 is as good as the
-                  expert, 0 no better than taking every action alike
+                  expert, 0 as good as the uniform policy
     held out      log-probability of held-out experts, in nats per step
     distance      ‖f_π − f*‖ / ‖f_chance − f*‖, f* the counts of held-out experts, features in units of their spread
-    solved        how many MDPs were solved, choosing the knobs included
-    cpu           seconds of the processor, choosing the knobs included
+    solved        number of solved MDPs, choice of the hyperparameters included
+    cpu           processor seconds, choice of the hyperparameters included
 
-A method that cannot use what it is given says so: its row then has that sentence, and no numbers.
+If a method fails on a task, its row has the error message and no numbers.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SCHEMA = pa.schema(
         ("chosen", pa.string()),
         ("performance", pa.float64()),
         ("value", pa.float64()),
-        ("logs", pa.string()),  # of every unit that is held out, with blanks between them
+        ("logs", pa.string()),  # of every held-out unit, separated by spaces
         ("steps", pa.string()),
         ("distance", pa.float64()),
         ("solved", pa.int64()),
@@ -63,7 +63,7 @@ SCHEMA = pa.schema(
     ]
 )
 ORDER = ("problem", "unlabelled", "experts", "method", "run")
-UNKNOWN = {  # what a row has where a method has no numbers
+UNKNOWN = {  # the values in a row of a method without numbers
     **dict.fromkeys(("knobs", "chosen", "failure", "logs", "steps"), ""),
     **dict.fromkeys(("performance", "value", "distance", "cpu"), np.nan),
     **{"solved": 0, "converged": False},
@@ -71,58 +71,58 @@ UNKNOWN = {  # what a row has where a method has no numbers
 
 
 class Drawn(Protocol):
-    """What a contest is held on: names for the table, and a task that is made where the work is done."""
+    """One draw of a problem: its names in the table, and the task, which is created by the worker."""
 
     @property
     def problem(self) -> str:
-        """What the table calls the problem."""
+        """Name of the problem in the table."""
         ...
 
     @property
     def unlabelled(self) -> str:
-        """What the table calls the unlabelled trajectories."""
+        """Name of the unlabelled trajectories in the table."""
         ...
 
     @property
     def experts(self) -> int:
-        """How many experts there are."""
+        """Number of experts."""
         ...
 
     @property
     def run(self) -> int:
-        """The number of the run."""
+        """Number of the run."""
         ...
 
     @property
     def seed(self) -> int:
-        """Of whatever is random."""
+        """Random seed."""
         ...
 
     @property
     def key(self) -> str:
-        """The name under which a store keeps its rows."""
+        """Key of the rows in a store."""
         ...
 
     @property
     def data(self) -> str:
-        """What tells its data apart from others of the same names."""
+        """Description that distinguishes data with the same names."""
         ...
 
     def task(self) -> Task:
-        """What methods are given, and judged by."""
+        """Create the data for the methods and for their evaluation."""
         ...
 
 
 @dataclass(frozen=True)
 class Round:
-    """All methods on one draw."""
+    """All methods on one draw of a problem."""
 
     case: Drawn
     methods: tuple[Method, ...]
 
     @property
     def key(self) -> str:
-        """The name under which a store keeps its rows."""
+        """Key of the rows in a store."""
         return self.case.key
 
 
@@ -135,9 +135,9 @@ def contest(
     progress: Callable[[int, int], object] = lambda done, total: None,
     executor: Any = None,
 ) -> pa.Table:
-    """Every method on every draw: the rows of all, those that the folder has already not made again.
+    """Run every method on every draw and return all rows; rows that the folder has already are reused.
 
-    Results of another origin, such as with other methods, are in another folder inside it, and not touched.
+    Results of another origin, for example with other methods, are in another subfolder and stay unchanged.
     """
     place = folder / hashlib.sha256(json.dumps(asdict(origin)).encode()).hexdigest()[:12]
     store = Store(place, origin, SCHEMA, ORDER)
@@ -148,14 +148,14 @@ def contest(
 
 
 def origin_of(cases: Sequence[Drawn], methods: Sequence[Method], seed: int) -> Origin:
-    """What the rows are made with; with more runs it is the same, so that runs can be added."""
+    """Return the origin of the rows; it does not depend on the number of runs, so that runs can be added."""
     kinds = sorted({f"{case.problem}, {case.unlabelled}, {case.experts}, {case.data}" for case in cases})
     knobs = {method.name: [written(one) for one in grid(method)] for method in methods}
     return origin(seed, hashlib.sha256(json.dumps([kinds, knobs]).encode()).hexdigest()[:12])
 
 
 def _same_experts(every: Sequence[Round]) -> list[list[Round]]:
-    """Rounds that are done together: those that differ in the unlabelled trajectories alone."""
+    """Group the rounds that differ only in the unlabelled trajectories."""
     groups: dict[tuple[Any, ...], list[Round]] = {}
     for one in every:
         case = one.case
@@ -164,7 +164,7 @@ def _same_experts(every: Sequence[Round]) -> list[list[Round]]:
 
 
 def _rows(group: Sequence[Round]) -> list[list[dict[str, Any]]]:
-    """The rows of rounds that have the same experts: who looks at nothing else is fitted once."""
+    """Return the rows of rounds with the same experts; a method that uses only the experts is fitted once."""
     out, known = [], dict[str, dict[str, Any]]()
     for one in group:
         case, task = one.case, one.case.task()
@@ -181,12 +181,12 @@ def _rows(group: Sequence[Round]) -> list[list[dict[str, Any]]]:
 
 @dataclass(frozen=True)
 class Scale:
-    """What chance and the expert reach, between which performance and distance are measured.
+    """Values of the uniform policy and the expert, by which performance and distance are normalised.
 
-    chance, expert : returns under the true reward; NaN where it is not known
-    counts : (d,) those of the held-out experts, or of the experts, in units of the features' spread
-    far : how far chance is from them
-    start : (S,) where those experts begin
+    chance, expert : returns under the true reward; NaN if it is unknown
+    counts : (d,) feature counts of the held-out experts, or of the experts, in units of the spread of the features
+    far : distance of the counts of the uniform policy from them
+    start : (S,) start distribution of these experts
     """
 
     chance: float
@@ -197,17 +197,17 @@ class Scale:
 
     @classmethod
     def of(cls, task: Task) -> Scale:
-        """The scale of a task."""
+        """Compute the scale of a task."""
         known, truth = task.held_out or task.expert, task.truth
         policy = uniform_policy(task.mdp, None)
         ends = (np.nan, np.nan)
         if truth is not None:
             both = (policy, truth.policy)
             ends = (policy_value(truth.mdp, truth.reward, both[0]), policy_value(truth.mdp, truth.reward, both[1]))
-        if known.goals is not None:  # a policy per goal has no counts of its own
+        if known.goals is not None:  # with one policy per goal, there are no common counts
             return cls(*ends, None, np.nan, None)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that cut trajectories stand for endless ones
+            warnings.simplefilter("ignore")  # the warning about truncated trajectories
             counts = feature_counts(task.mdp, known).mean(axis=0) / feature_spread(task.mdp)
         start = np.bincount(known.first, minlength=task.mdp.n_states) / len(known)
         return cls(*ends, counts, float(np.linalg.norm(counts - _counts(task, policy, start))), start)
@@ -219,7 +219,7 @@ def _counts(task: Task, policy: Any, start: Floats) -> Floats:
 
 
 def judged(method: Method, task: Task, scale: Scale) -> dict[str, Any]:
-    """The row of one method on one task."""
+    """Fit and evaluate one method on one task; return its row."""
     row: dict[str, Any] = {"method": method.name, **UNKNOWN}
     began = time.process_time()
     with tally() as count, warnings.catch_warnings():
@@ -232,7 +232,7 @@ def judged(method: Method, task: Task, scale: Scale) -> dict[str, Any]:
             model = fitted(method, knobs, task, task.expert)
             row |= {"cpu": time.process_time() - began, "solved": count.solved, "converged": bool(model.converged_)}
             return row | _measures(model, task, scale)
-        except Exception as error:  # whatever one method cannot do, the table goes on
+        except Exception as error:  # an error of one method does not stop the comparison
             kind = "" if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: "
             return row | {"failure": f"{kind}{error}".splitlines()[0], "cpu": time.process_time() - began}
 
@@ -241,7 +241,7 @@ def _measures(model: Any, task: Task, scale: Scale) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if task.held_out is not None:
         logs, steps = model._log_likelihood(task.held_out), task.held_out.lengths - 1
-        if task.truth is not None:  # runs are what is independent
+        if task.truth is not None:  # the runs are the independent units
             logs, steps = logs.sum(keepdims=True), steps.sum(keepdims=True)
         out |= {"logs": " ".join(map(repr, logs.tolist())), "steps": " ".join(map(str, steps.tolist()))}
     if task.truth is not None:
@@ -254,12 +254,12 @@ def _measures(model: Any, task: Task, scale: Scale) -> dict[str, Any]:
 
 
 def named(names: Sequence[str | Method]) -> list[Method]:
-    """The methods of these names, in any case, and methods of one's own; an error where a name is unknown."""
+    """Return the methods with these names, in any case, and given methods; raise an error for an unknown name."""
     known, out = {name.lower(): method for name, method in METHODS.items()}, dict[str, Method]()
     for name in names:
         if isinstance(name, str) and name.lower() not in known:
             close = did_you_mean(name, METHODS)
-            raise ValueError(f"there is no method {name!r}; there are {', '.join(METHODS)}{close}")
+            raise ValueError(f"unknown method {name!r}: must be one of {', '.join(METHODS)}{close}")
         method = known[name.lower()] if isinstance(name, str) else name
         out[method.name] = method
     return list(out.values())

@@ -1,8 +1,8 @@
-"""Every choice of the reproduction where the paper is silent, in one place, each with its reason.
+"""Settings of the reproduction, with reasons for those that the paper does not give.
 
 The paper gives θ_max = 500, T = 100 iterations, l = 1, u = 20, ν = 0.5, λ0 = 0.05 and 50 runs. It does not give the
-step size, the discount, the density of traffic, the length of trajectories or the scale of θ*. What stands here was
-chosen on the pilot seeds 0 … 49; what is reported comes from the seeds FRESH, FRESH + 1, …, which no choice used.
+step size, the discount, the density of traffic, the length of trajectories or the scale of θ*. These were chosen on
+the pilot seeds 0 … 49; reported results use the seeds FRESH, FRESH + 1, …, which no choice used.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 FRESH = 2000
-FRESH_LEARNERS = 6000  # of the comparison of learners, for which lower ones were looked at
+FRESH_LEARNERS = 6000  # first seed of the comparison of learners, which was developed on lower ones
 
 # Points of the sweeps, per figure.
 EXACT = "/exact"  # suffix of a method that was optimised exactly
-AGAINST = " against "  # between two domains that a claim compares
+AGAINST = " against "  # separates two domains that a claim compares
 UNLABELLED = (0, 1, 2, 5, 10, 20, 50, 100)
 NU = (0.0, 0.05, 0.1, 0.15, 0.25, 0.5, 0.75, 1.0)
 LAMBDA0 = (0.0, 0.005, 0.02, 0.05, 0.2, 0.5, 2.0, 5.0, 20.0, 50.0)
@@ -26,7 +26,7 @@ ETA = (1, 5, 10, 20, 50)
 
 @dataclass(frozen=True)
 class Setting:
-    """One domain's experiment: the domain's own arguments and the learners'."""
+    """Experiment in one domain: arguments of the domain and of the learners."""
 
     domain: str
     lambda0: float
@@ -36,19 +36,19 @@ class Setting:
     u: int = 20
     nu: float = 0.5
     figures: tuple[str, ...] = ("iterations", "unlabelled", "nu", "lambda", "em")
-    sceptics: bool = True  # also the baselines that the paper lacks, and the exact solver
+    sceptics: bool = True  # also baselines that the paper does not have, and the exact solver
     arguments: dict[str, Any] = field(default_factory=dict)
     sweeps: dict[str, tuple[float, ...]] = field(
         default_factory=lambda: {"unlabelled": UNLABELLED, "nu": NU, "lambda": LAMBDA0, "em": ETA}
     )
 
     def main_only(self) -> Setting:
-        """The main comparison alone: the paper's methods at the defaults."""
+        """Return the setting of the main comparison only: the methods of the paper at the defaults."""
         return replace(self, figures=("iterations",), sceptics=False, sweeps={})
 
     @property
     def config_hash(self) -> str:
-        """Twelve digits that change with any of these numbers."""
+        """Hash of these numbers, with twelve digits."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -61,7 +61,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "gridworld": Setting("gridworld", lambda0=5.0, arguments={"discount": 0.8, "length": 40, "scale": 10.0}),
     "pit": Setting("pit", lambda0=0.5, arguments={"discount": 0.95, "scale": 1.0}),
-    # The highway once more with one more row in sight (7,986 states).
+    # The highway with one more visible row (7,986 states).
     "highway-far": Setting(
         "highway",
         lambda0=5.0,
@@ -90,8 +90,8 @@ CHOICES = {
     "γ = 0.95 (highway, pit)": "an effective horizon of 20 steps: the size of the problems",
     "γ = 0.8 (gridworld)": "on the pilot seeds MESSI(μ1) gained 0.029 ± 0.010 at 0.8, 0.040 ± 0.015 at 0.85, 0.01 to "
     "0.02 ± 0.02 at 0.9: a far-sighted imitator does well with the one good place the expert showed it. 0.85 was tried "
-    "first, on 22 runs from seed 1000; so what is reported begins at seed 2000, which nothing has seen",
-    "traffic: each lane of a row occupied with 0.3": "busy, and a free way nearly always exists",
+    "first, on 22 runs from seed 1000; so reported results start at seed 2000, which no choice has used",
+    "traffic: each lane of a row occupied with 0.3": "dense traffic, in which a free lane nearly always exists",
     "100 states per trajectory on the highway, 40 on the gridworld": "the discounted tail is then below 1 %",
     "θ* = −10 on collision and off-road, θ1 a fifth of it": "the expert hardly ever collides, θ1 visibly does",
     "gridworld: θ* from −U(0.1, 1), three features of the other sign; trajectories from the soft policy of 10 θ": "an "
@@ -102,7 +102,7 @@ CHOICES = {
 
 
 def sensitivity(setting: Setting) -> dict[str, Setting]:
-    """The same experiment with each choice halved and doubled, by name."""
+    """Return the experiment with each setting halved and doubled, by name."""
     out: dict[str, Setting] = {}
 
     def put(name: str, **changes: Any) -> None:

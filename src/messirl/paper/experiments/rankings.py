@@ -1,7 +1,8 @@
-"""What a contest says: every method's measures with their intervals, differences and ranks. Reads the table alone.
+"""Results of a comparison: measures of every method with intervals, paired differences and ranks.
 
-Runs are paired: all methods of a run saw the same trajectories. Performance, distance and ranks are one number per run;
-held-out scores are log-probabilities per step over whatever is independent, runs or single trajectories.
+Reads the table of results only. Runs are paired: all methods of a run saw the same trajectories. Performance, distance
+and ranks are one number per run; held-out scores are log-probabilities per step over the independent units, which are
+runs or single trajectories.
 """
 
 from __future__ import annotations
@@ -23,32 +24,32 @@ from messirl.inference.paired_gain import Gain, mean_per_step, paired_gain
 from messirl.paper.experiments.curves import interval
 
 Row = dict[str, Any]
-EQUAL = 6  # decimals to which performances that rank alike agree
+EQUAL = 6  # performances are rounded to these decimals for ranks
 NONE = Gain(np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One method in one cell.
+    """Results of one method in one cell.
 
     Attributes
     ----------
     method : str
         Its name in the table of methods.
     runs : int
-        The runs that it has numbers of.
+        Number of runs with results.
     performance, distance, score : Gain
-        Means over these runs, with 95 % intervals; NaN where they are not known.
+        Means over these runs, with 95 % intervals; NaN if unknown.
     over, score_over : Gain
-        How much performance and score are above those of the method that all are compared with, paired.
+        Paired differences of performance and score from the baseline.
     rank : float
-        Its mean rank, 1 the best.
+        Mean rank; 1 is best.
     solved, cpu, converged : float
-        MDPs solved and seconds of the processor per run, and the share of runs that converged.
+        Solved MDPs and processor seconds per run, and the share of runs that converged.
     knobs : str
-        The knobs that were taken most often.
+        The hyperparameters that were chosen most often.
     failure : str
-        Why it has no numbers, in the runs where it has none; empty where there are no such runs.
+        Error message of the runs without results; empty if there are none.
     """
 
     method: str
@@ -73,15 +74,15 @@ class Cell:
     Attributes
     ----------
     problem, unlabelled, experts : str, str, int
-        What it is of.
+        Names of the problem and the unlabelled trajectories, and number of experts.
     runs : int
-        How many runs there are.
+        Number of runs.
     truth : bool
-        Whether performance is known; else methods are ranked by held-out scores.
+        Whether performance is known; otherwise methods are ranked by held-out scores.
     base : str
-        The method that all are compared with.
+        The baseline that all methods are compared with.
     standings : list of Standing
-        One per method, the best mean first.
+        Results of every method, the best mean first.
     """
 
     problem: str
@@ -93,17 +94,17 @@ class Cell:
     standings: list[Standing] = field(default_factory=list)
 
     def of(self, method: str) -> Standing:
-        """The standing of one method."""
+        """Return the results of one method."""
         return next(one for one in self.standings if one.method == method)
 
 
 def base_of(methods: Sequence[str]) -> str:
-    """What all are compared with: the experts alone, or the first method."""
+    """Return the baseline of a comparison: experts only, or the first method."""
     return ALONE if ALONE in methods else methods[0]
 
 
 def cells_of(table: pa.Table, methods: Sequence[str]) -> list[Cell]:
-    """The cells of a table of results."""
+    """Return the cells of a table of results."""
     found: dict[tuple[str, str, int], list[Row]] = {}
     for row in table.to_pylist():
         found.setdefault((row["problem"], row["unlabelled"], row["experts"]), []).append(row)
@@ -169,13 +170,13 @@ def _gain(values: Sequence[float]) -> Gain:
 
 
 def _units(rows: Sequence[Row]) -> tuple[Floats, Any]:
-    """Log-probabilities of what was held out in some runs, and how many steps each unit has."""
+    """Return log-probabilities of the held-out units in some runs, and the steps of each unit."""
     logs, steps = (" ".join(row[name] for row in rows).split() for name in ("logs", "steps"))
     return np.array(logs, dtype=np.float64), np.array(steps, dtype=np.int64)
 
 
 def ranked(rows: Iterable[Row], methods: Sequence[str]) -> dict[str, list[float]]:
-    """The rank of every method in each run, 1 the best, the mean of equals; a method without numbers is last."""
+    """Return the rank of every method in each run; 1 is best, ties share their mean, failed methods come last."""
     runs: dict[tuple[Any, ...], dict[str, float]] = {}
     for row in rows:
         place = (row["problem"], row["unlabelled"], row["experts"], row["run"])
@@ -193,7 +194,7 @@ def ranked(rows: Iterable[Row], methods: Sequence[str]) -> dict[str, list[float]
 
 
 def mean_ranks(table: pa.Table, methods: Sequence[str], where: Callable[[Row], bool]) -> dict[str, Gain]:
-    """Each method's mean rank over the cells of some rows, with the interval of its means over runs."""
+    """Return the mean rank of each method over the cells of some rows, with an interval over runs."""
     rows = [row for row in table.to_pylist() if where(row)]
     runs = sorted({row["run"] for row in rows})
     every = [ranked([row for row in rows if row["run"] == run], methods) for run in runs]
@@ -208,7 +209,7 @@ COLUMNS = (
 
 
 def as_csv(cells: Sequence[Cell]) -> str:
-    """One line per cell and method."""
+    """Format the cells as CSV, with one line per cell and method."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

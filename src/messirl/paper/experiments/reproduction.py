@@ -1,4 +1,4 @@
-"""The whole reproduction: tasks, table, claims. Figures and pages are made in `report`."""
+"""Reproduction of the paper: tasks, table of results, claims. `report` makes the figures and pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUICK_RUNS = 5
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run and where to put it."""
+    """Domains, figures and runs of a reproduction, and its output folder."""
 
     out: Path
     domains: tuple[str, ...] = ()  # none: all
@@ -38,12 +38,12 @@ class Plan:
 
     @property
     def settings(self) -> dict[str, Setting]:
-        """The settings of the domains that were asked for."""
+        """Settings of the requested domains."""
         known = QUICK if self.quick else SETTINGS
         return {name: s for name, s in known.items() if not self.domains or name in self.domains}
 
     def tasks(self) -> list[Task]:
-        """All tasks, run by run, so that early results already cover every figure."""
+        """Return all tasks, run by run, so that early results already cover every figure."""
         wanted = self.figures or FIGURES
         return [
             Task(name, setting, figure, run, self.seed + run)
@@ -57,9 +57,9 @@ class Plan:
 def reproduce(
     plan: Plan, progress: Callable[[int, int], None], executor: Any = None
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """Run what is missing, then write results.parquet, summary.csv and claims.json. Returns table and claims.
+    """Run missing tasks and write results.parquet, summary.csv and claims.json; return table and claims.
 
-    executor : does the tasks instead of `plan.jobs` processes here; for the two functions below as well
+    executor : runs the tasks instead of `plan.jobs` local processes; also in the two functions below
     """
     table = _results(plan, plan.out, QUICK if plan.quick else SETTINGS, plan.tasks(), progress, executor)
     claims = decide(table)
@@ -77,7 +77,7 @@ def _results(
     progress: Callable[[int, int], None],
     executor: Any,
 ) -> pa.Table:
-    """The rows of all tasks, after running those whose rows the folder lacks."""
+    """Run the tasks whose rows the folder lacks; return the rows of all tasks."""
     store = Store(folder, origin(plan.seed, configuration(settings)))
     store.open()
     run(store, todo, plan.jobs, progress, executor)
@@ -85,7 +85,7 @@ def _results(
 
 
 def summary(table: pa.Table) -> str:
-    """Mean performance and its 95 % interval by domain, figure, method and x, as CSV; every tenth iteration."""
+    """Return mean performance and 95 % interval by domain, figure, method and x as CSV; every tenth iteration."""
     curves, rows = Curves(table), []
     for domain in curves.domains:
         for figure in FIGURES:
@@ -116,7 +116,7 @@ PAIRS = (
 
 
 def run_sensitivity(plan: Plan, progress: Callable[[int, int], None], executor: Any = None) -> list[dict[str, Any]]:
-    """The main comparison with each choice halved and doubled; writes sensitivity.csv and its table."""
+    """Run the main comparison with each setting halved and doubled; write sensitivity.csv and its table."""
     variants = {
         f"{name}: {change}": variant
         for name, setting in plan.settings.items()
@@ -124,7 +124,7 @@ def run_sensitivity(plan: Plan, progress: Callable[[int, int], None], executor: 
         for change, variant in {"as chosen": setting.main_only(), **sensitivity(setting)}.items()
     }
     if not variants:
-        raise ValueError("nothing to vary: highway-far has the choices of highway")
+        raise ValueError("nothing to vary: highway-far has the settings of highway; choose another domain")
     todo = [
         Task(name, variant, "iterations", run, plan.seed + run)
         for run in range(plan.runs)
@@ -147,9 +147,9 @@ def run_sensitivity(plan: Plan, progress: Callable[[int, int], None], executor: 
 def compare_learners(
     plan: Plan, progress: Callable[[int, int], None], executor: Any = None
 ) -> tuple[pa.Table, list[dict[str, str]]]:
-    """Every learner in every domain; writes learners.parquet, learners.csv and learners-claims.csv.
+    """Run every learner in every domain; write learners.parquet, learners.csv and learners-claims.csv.
 
-    Returns table and claims.
+    Returns the table and the claims.
     """
     settings = {name: setting for name, setting in plan.settings.items() if name != "highway-far"}
     if not settings:

@@ -1,7 +1,7 @@
-"""Where results are kept: one complete Parquet file per run and figure, and a manifest of their origin.
+"""Store of results: one complete Parquet file (part) per task, and a manifest of their origin.
 
-A part is written beside its place and then renamed into it, so that killing the program at any moment leaves only
-complete parts. The final table is all parts in one order: it does not depend on who wrote them when.
+A part is written to a temporary file and then renamed, so that killing the program at any moment leaves only complete
+parts. The final table has all parts in a fixed order, whatever process wrote them, and when.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ ORDER = ("domain", "figure", "method", "x", "run", "iteration")
 
 
 class StoreError(ValueError):
-    """The store cannot be used; the message says why and what to do."""
+    """Error for a store that cannot be used; the message gives the reason and a remedy."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a table was made with: the same origin gives the same numbers."""
+    """Version, commit, seed and configuration of a table: the same origin gives the same numbers."""
 
     version: str
     commit: str
@@ -59,7 +59,7 @@ class Origin:
 
 
 def commit() -> str:
-    """The commit of the source tree this runs from, with a + if it has changes; unknown where there is none."""
+    """Return the commit of the source tree, with a + if it has changes; "unknown" outside a repository."""
     here = Path(__file__).parent
 
     def git(*words: str) -> str:
@@ -76,9 +76,9 @@ def commit() -> str:
 
 
 class Store:
-    """The results of one experiment in a folder, one part per task.
+    """Results of one experiment in a folder, one part per task.
 
-    schema, order : the columns of its table, and those that it is sorted by; those of the reproduction
+    schema, order : columns of the table, and columns that it is sorted by
     """
 
     def __init__(self, folder: Path, origin: Origin, schema: pa.Schema = SCHEMA, order: Sequence[str] = ORDER) -> None:
@@ -86,14 +86,14 @@ class Store:
         self.parts = folder / "parts"
 
     def open(self) -> None:
-        """Make the folder, or check that it holds results of the same origin, which can be continued."""
+        """Create the folder, or check that it contains results of the same origin, which can be continued."""
         manifest = self.folder / "manifest.json"
         if self.folder.is_dir() and not manifest.exists():
             ours = {self.parts.name, manifest.name}
             foreign = [*self.parts.glob("*"), *(p for p in self.folder.iterdir() if p.name not in ours)]
             if any(not p.name.startswith(".") for p in foreign):
                 raise StoreError(
-                    f"{self.folder} holds files but {manifest.name} is missing: choose another --out, or remove it"
+                    f"{self.folder} contains files but no {manifest.name}: choose another --out, or remove it"
                 )
         self.parts.mkdir(parents=True, exist_ok=True)
         if not manifest.exists():
@@ -108,30 +108,30 @@ class Store:
             want = getattr(self.origin, name)
             if have != want:
                 raise StoreError(
-                    f"{self.folder} was made with {name} {have}, and this run has {want}: results are never mixed. "
-                    f"Choose another --out, or remove {self.folder} to begin anew"
+                    f"{self.folder} was made with {name} {have}, but this run has {want}: results are never mixed. "
+                    f"Choose another --out, or remove {self.folder} to start again"
                 )
 
     def _claim(self, manifest: Path) -> None:
-        """Write the manifest, unless another process did in the meantime."""
+        """Write the manifest, unless another process has written it in the meantime."""
         part = manifest.with_name(f".{manifest.name}.{uuid.uuid4().hex}")
         part.write_text(json.dumps(asdict(self.origin), indent=2) + "\n", encoding="utf-8")
         try:
             os.link(part, manifest)
         except FileExistsError:
             pass
-        except OSError:  # a file system without hard links: two processes that begin at once write the same
+        except OSError:  # a file system without hard links: two processes that start at once write the same
             if not manifest.exists():
                 os.replace(part, manifest)
         finally:
             part.unlink(missing_ok=True)
 
     def path(self, key: str) -> Path:
-        """Where a part lies."""
+        """Return the path of a part."""
         return self.parts / f"{key}.parquet"
 
     def has(self, key: str) -> bool:
-        """Whether a part is there."""
+        """Return whether a part exists."""
         return self.path(key).exists()
 
     def put(self, key: str, rows: list[dict[str, Any]]) -> None:
@@ -141,7 +141,7 @@ class Store:
         self.write_table(table.replace_schema_metadata({"digest": _digest(table)}), self.path(key))
 
     def table(self, keys: list[str]) -> pa.Table:
-        """All parts named, in one fixed order."""
+        """Return the parts with these keys as one table in a fixed order."""
         tables = []
         for key in keys:
             try:
@@ -153,7 +153,7 @@ class Store:
             meta = table.schema.metadata or {}
             table = table.replace_schema_metadata(None)
             if not table.schema.equals(self.schema) or meta.get(b"digest") != _digest(table):
-                raise StoreError(f"{self.path(key)} is damaged or not ours: remove it and run again")
+                raise StoreError(f"{self.path(key)} is damaged or not a part of messirl: remove it and run again")
             for name in ("version", "commit"):
                 if pc.unique(table[name]).to_pylist() != [getattr(self.origin, name)]:
                     raise StoreError(f"{self.path(key)} was made by another {name}: remove it and run again")
@@ -179,7 +179,7 @@ class Store:
 
 
 def _digest(table: pa.Table) -> bytes:
-    """A checksum over all values of a part."""
+    """Return a checksum of all values of a part."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
@@ -187,5 +187,5 @@ def _digest(table: pa.Table) -> bytes:
 
 
 def origin(seed: int, config: str) -> Origin:
-    """The origin of rows that are made now."""
+    """Return the origin of rows that this program makes."""
     return Origin(messirl.__version__, commit(), seed, config)

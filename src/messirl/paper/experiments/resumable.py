@@ -1,4 +1,4 @@
-"""Tasks over processes or a cluster, their rows into a store, resumed where it stopped."""
+"""Resumable execution of tasks over processes or a cluster, with their rows in a store."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Rows = list[dict[str, Any]]
 
 
 class Keyed(Protocol):
-    """A piece of work whose rows a store keeps."""
+    """A task whose rows are kept in a store."""
 
     @property
     def key(self) -> str:
-        """The name under which it keeps them."""
+        """Key of the rows in the store."""
         ...
 
 
@@ -34,12 +34,12 @@ def resume(
     progress: Callable[[int, int], object],
     executor: Any = None,
 ) -> None:
-    """Do the tasks that the store does not have yet, `jobs` groups at a time; `progress(done, all)` after each.
+    """Run the tasks that are not in the store, `jobs` groups at a time; call `progress(done, total)` after each.
 
-    together : function from tasks to groups of them that are done together
-    work : function from a group to the rows of each of its tasks, which depend on the task alone
-    executor : does them instead of processes here (see execution.completed); the store may be out of its reach, so
-        that the rows come back and are written here
+    together : function that groups tasks which are run together
+    work : function from a group to the rows of each of its tasks, which depend only on the task
+    executor : runs the tasks instead of local processes (see execution.completed); its workers may not reach the
+        store, so the rows are returned and written here
     """
     left = together([task for task in todo if not store.has(task.key)])
     there = len(todo) - sum(map(len, left))
@@ -47,7 +47,7 @@ def resume(
     if not left:
         return
 
-    def told(tasks: Sequence[T]) -> None:
+    def report(tasks: Sequence[T]) -> None:
         nonlocal there
         for _ in tasks:
             there += 1
@@ -57,15 +57,15 @@ def resume(
         for group, every in parallel.completed(work, left, executor):
             for task, rows in zip(group, every, strict=True):
                 store.put(task.key, rows)
-            told(group)
+            report(group)
         return
     with processes(jobs) as pool:
         for done in parallel.run(functools.partial(_kept, store, work), left, pool):  # the workers have written
-            told(done)
+            report(done)
 
 
 def _kept(store: Store, work: Callable[[Sequence[T]], list[Rows]], tasks: Sequence[T]) -> Sequence[T]:
-    """Do a group of tasks, and write the rows of each."""
+    """Run a group of tasks and write the rows of each."""
     for task, rows in zip(tasks, work(tasks), strict=True):
         with uninterrupted():
             store.put(task.key, rows)

@@ -1,4 +1,4 @@
-"""Running the reproduction: what one run of one setting is, and how its figures share their trainings."""
+"""Runner of the reproduction: one task per figure, run and setting; figures of a run share their trainings."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Task:
 
     @property
     def key(self) -> str:
-        """The name under which a store keeps its rows."""
+        """Key of the rows in a store."""
         return f"{self.name}-{self.figure}-{self.run:03d}".replace(": ", "-").replace(" ", "_")
 
 
 def configuration(settings: dict[str, Setting]) -> str:
-    """A hash over all settings; one store holds results of one hash only."""
+    """Return a hash of all settings; a store contains results of one hash only."""
     return hashlib.sha256("".join(f"{k}:{s.config_hash};" for k, s in settings.items()).encode()).hexdigest()[:12]
 
 
@@ -43,12 +43,12 @@ def _domain(name: str, arguments: tuple[tuple[str, Any], ...]) -> Domain:
 
 
 def do(task: Task) -> list[dict[str, Any]]:
-    """The rows of one task; depends on the task alone."""
+    """Run one task and return its rows, which depend only on the task."""
     return do_all([task])[0]
 
 
 def do_all(tasks: Sequence[Task]) -> list[list[dict[str, Any]]]:
-    """The rows of each task of one run of one setting. Figures share trainings; no row depends on the other figures."""
+    """Run the tasks of one run of one setting, with shared trainings; return the rows of each task."""
     setting = tasks[0].setting
     domain = _domain(setting.domain, tuple(sorted(setting.arguments.items())))
     scene = domain.scene(tasks[0].seed)
@@ -69,7 +69,7 @@ def do_all(tasks: Sequence[Task]) -> list[list[dict[str, Any]]]:
 
 
 def together(tasks: Sequence[Task]) -> list[list[Task]]:
-    """Tasks that are done together: those of one run of one setting."""
+    """Group the tasks of the same run and setting."""
     groups: dict[tuple[str, int, int, str], list[Task]] = {}
     for task in tasks:
         groups.setdefault((task.name, task.run, task.seed, task.setting.config_hash), []).append(task)
@@ -79,9 +79,9 @@ def together(tasks: Sequence[Task]) -> list[list[Task]]:
 def run(
     store: Store, todo: list[Task], jobs: int, progress: Callable[[int, int], object], executor: Any = None
 ) -> None:
-    """Do the tasks that the store does not have yet, `jobs` runs at a time; `progress(done, all)` after each.
+    """Run the tasks that are not in the store, `jobs` runs at a time; call `progress(done, total)` after each.
 
-    executor : does them instead of processes here (see execution.completed); the store may be out of its reach, so
-        that the rows come back and are written here
+    executor : runs the tasks instead of local processes (see execution.completed); its workers may not reach the
+        store, so the rows are returned and written here
     """
     resume(store, todo, together, do_all, jobs, progress, executor)

@@ -1,8 +1,8 @@
-"""Gymnasium's three problems with tables, as worlds: FrozenLake, Taxi and CliffWalking.
+"""Tabular environments of gymnasium as problems with known truth: FrozenLake, Taxi and CliffWalking.
 
-Features are those of steps, the truth is the environment's own reward. Experts follow the soft policy of a multiple of
-it, which must be large enough that to arrive is worth more than to wander: going on for ever has the entropy of every
-step, log A / (1 − γ). P_1 wants what the truth's weights would be in another order, P_2 wants nothing.
+Features belong to steps, and the truth is the reward of the environment. Experts follow the soft policy of a multiple
+of it, which must be large enough that arriving is worth more than wandering: an endless trajectory gains the entropy
+of every step, log A / (1 − γ). P_1 has the true weights in permuted order, P_2 has zero reward.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ DISCOUNT = 0.95
 
 @dataclass(frozen=True)
 class Toy:
-    """One environment: its ids, the features of its outcomes, the multiple of the truth that experts follow, a cap.
+    """One environment: ids, features of its outcomes, scale of the experts' reward, maximum length.
 
-    ids : the newest first; versions of gymnasium differ in which they have
-    features : function from the entries of P to their features (n, d), whose names are given
+    ids : the newest first; versions of gymnasium have different ones
+    features : function from the entries of P to their features (n, d), with these names
     """
 
     ids: tuple[str, ...]
@@ -63,7 +63,7 @@ TOYS = {
 
 
 def toy_text(name: str, seed: int, *, experts: int = 1, pool: int = 100) -> World:
-    """One run of an environment; needs gymnasium."""
+    """Draw one run of an environment; needs gymnasium."""
     toy = TOYS[name]
     env = environment(toy.ids)
     table = read_outcomes(env)
@@ -71,8 +71,8 @@ def toy_text(name: str, seed: int, *, experts: int = 1, pool: int = 100) -> Worl
     features = np.zeros((n * m, len(toy.names)))
     np.add.at(features, table.row, table.probability[:, None] * toy.features(table))
     mdp = from_gym(env, discount=DISCOUNT, features=features.reshape(n, m, -1), feature_names=toy.names)
-    rows = np.flatnonzero(np.repeat(_entered(table), m))  # nobody is where every entry is an end
-    reward = gym_reward(env).ravel()[rows]  # which is linear in these features
+    rows = np.flatnonzero(np.repeat(_entered(table), m))  # states that only end trajectories have no choices
+    reward = gym_reward(env).ravel()[rows]  # linear in these features
     truth = np.linalg.lstsq(features[rows], reward, rcond=None)[0].astype(np.float64)
     random = np.random.RandomState(seed)
     star = toy.scale * truth
@@ -81,7 +81,7 @@ def toy_text(name: str, seed: int, *, experts: int = 1, pool: int = 100) -> Worl
 
 
 def _entered(table: Outcomes) -> Flags:
-    """Which states a trajectory can be in, (S,): those it may begin in, or enter without ending there."""
+    """Return the states (S,) in which a trajectory can start, or which it can enter without ending there."""
     assert table.start is not None, "all three have one"
     out = np.asarray(table.start) > 0.0
     out[table.entered[~table.done]] = True
@@ -89,7 +89,7 @@ def _entered(table: Outcomes) -> Flags:
 
 
 def environment(ids: tuple[str, ...]) -> Any:
-    """The environment under the first of its ids that this version of gymnasium has."""
+    """Create the environment with the first of its ids that this version of gymnasium has."""
     import gymnasium
 
     known = [name for name in ids if name in gymnasium.registry]

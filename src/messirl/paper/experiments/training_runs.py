@@ -1,9 +1,9 @@
-"""One figure's trainings as data, and how to do one of them.
+"""Trials of the figures, and their training.
 
-A trial is one training: a method, the unlabelled trajectories it sees, its λ0. The methods are the paper's (MaxEnt,
+A trial is one training: a method, its unlabelled trajectories and its λ0. The methods are those of the paper (MaxEnt,
 MESSIMAX, MESSI on μ1, μ2, μ3, EM with η) and further baselines that a sceptical reader would ask for: ridge,
-standardised ridge, complete graph and pooling. Penalties have the trace that MESSI's has on the same trajectories, so
-that equal λ0 are equally strong. Names that end in "/exact" are the same objectives at their exact optimum.
+standardised ridge, complete graph and pooling. Penalties have the same trace as the one of MESSI on the same
+trajectories, so that equal λ0 are equally strong. Names ending in "/exact" are the same objectives at their optimum.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIGURES = ("iterations", "unlabelled", "nu", "lambda", "em")
 MESSIS = {"MESSIMAX": "MAX", "MESSI-mu1": "mu1", "MESSI-mu2": "mu2", "MESSI-mu3": "mu3"}
 SCEPTICS = tuple(method.name for method in BASELINES if method.penalised or method.unlabelled)
 EXACT_ITERATIONS = 400
-# Methods that the exact solver fits as well, per axis: enough to tell which findings are artefacts of the steps.
+# Methods that the exact solver also fits, per axis: enough to tell which findings are artefacts of the steps.
 EXACTLY = {
     "unlabelled": ("MaxEnt", "MESSIMAX", "MESSI-mu1"),
     "nu": ("MaxEnt", "MESSIMAX", "MESSI-mu1"),
@@ -33,7 +33,7 @@ EXACTLY = {
 
 @dataclass(frozen=True)
 class Trial:
-    """One training. `x` is its place on the axis of the figure; None: every iteration is a point."""
+    """One training. `x` is its position on the axis of the figure; None: every iteration is a point."""
 
     method: str
     mixture: str | None = None
@@ -46,14 +46,14 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """The method as tables name it, with a mark if it was optimised exactly."""
+        """Name of the method in tables, with a suffix if it was optimised exactly."""
         return self.method + (EXACT if self.exact else "")
 
 
 def trials(figure: str, setting: Setting) -> list[Trial]:
-    """The trainings of a figure for one run."""
+    """Return the trials of a figure for one run."""
     if figure not in FIGURES:
-        raise ValueError(f"figure {figure!r}: choose from {', '.join(FIGURES)}")
+        raise ValueError(f"unknown figure {figure!r}: must be one of {', '.join(FIGURES)}")
     base: dict[str, Any] = {"u": setting.u, "nu": setting.nu, "lambda0": setting.lambda0}
     compared = [
         Trial("MaxEnt"),
@@ -82,7 +82,7 @@ def trials(figure: str, setting: Setting) -> list[Trial]:
 
 
 def canonical(trial: Trial) -> Trial:
-    """The simplest trial that is the same training: without a penalty MaxEnt, MESSIMAX without ν, and so on."""
+    """Return the simplest trial with the same training, for example MaxEnt if there is no penalty."""
     penalised = trial.method in MESSIS or (trial.method in SCEPTICS and METHODS[trial.method].penalised)
     if trial.method == "MaxEnt" or (trial.u == 0 and not trial.eta) or (penalised and trial.lambda0 == 0):
         return Trial("MaxEnt", exact=trial.exact)
@@ -94,7 +94,7 @@ def canonical(trial: Trial) -> Trial:
 
 
 def estimator(trial: Trial, setting: Setting, scene: Scene, callback: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The estimator of a trial and what it is fitted to."""
+    """Return the estimator of a trial and its training data."""
     unlabelled = None if trial.mixture is None else mixture(scene, trial.mixture, trial.u, trial.nu)
     common: dict[str, Any] = {"theta_max": setting.theta_max, "objective": "counts", "callback": callback}
     if trial.exact:
@@ -108,19 +108,19 @@ def estimator(trial: Trial, setting: Setting, scene: Scene, callback: Any) -> tu
         return model, (scene.expert, unlabelled)
     name = trial.method if trial.method in SCEPTICS else "MaxEnt"
     made, data = baseline(name, model, scene.mdp, scene.expert, unlabelled)
-    if name in ("MaxEnt", "Pooling"):  # the paper's have no penalty, whatever the default
+    if name in ("MaxEnt", "Pooling"):  # without a penalty in the paper, whatever the default
         made.set_params(ridge=0.0)
     return made, data
 
 
 def run_trials(every: Iterable[Trial], setting: Setting, scene: Scene) -> Iterator[dict[str, Any]]:
-    """Rows of all trials, each training done once: every iteration, or the last where the trial has its own x."""
+    """Yield the rows of all trials, each training done once: every iteration, or the last if the trial has an x."""
     wanted = list(every)
     return rows_of(wanted, train_all(wanted, setting, scene))
 
 
 def rows_of(every: Iterable[Trial], known: dict[Trial, list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Rows of all trials, from what is known of their trainings."""
+    """Yield the rows of all trials from the rows of their trainings."""
     for trial in every:
         found = known[canonical(trial)]
         for row in found if trial.x is None else found[-1:]:
@@ -128,14 +128,14 @@ def rows_of(every: Iterable[Trial], known: dict[Trial, list[dict[str, Any]]]) ->
 
 
 def train(trial: Trial, setting: Setting, scene: Scene) -> list[dict[str, Any]]:
-    """One training, a row for every iteration."""
+    """Train one trial; return one row per iteration."""
     return train_all([trial], setting, scene)[canonical(trial)]
 
 
 def train_all(every: Iterable[Trial], setting: Setting, scene: Scene) -> dict[Trial, list[dict[str, Any]]]:
-    """All trainings that these trials come down to, side by side: for each a row for every iteration."""
+    """Run the distinct trainings of these trials as one batch; return one row per iteration for each."""
     different = list(dict.fromkeys(canonical(trial) for trial in every))
-    different.sort(key=lambda trial: not trial.exact)  # the longest begin first, so that all end at about one time
+    different.sort(key=lambda trial: not trial.exact)  # the longest start first, so that all end at about the same time
     rows: list[list[dict[str, Any]]] = [[] for _ in different]
 
     def recorder(of_this: list[dict[str, Any]]) -> Callable[[dict[str, Any]], None]:

@@ -1,7 +1,7 @@
 """Three small problems with a known truth, for examples, documents and tests: a museum, roads and a maze.
 
-`write_example` writes one as a problem folder, with its truth and a README of commands that find it again; so does
-`messirl example`.
+`write_example` writes one as a problem folder, with the true weights and a README of commands that recover them; so
+does `messirl example`.
 """
 
 from messirl.paper.synthetic.example_folder import write_example

@@ -1,4 +1,4 @@
-"""An example as a problem folder: CSV tables, truth.json and README.md, written all at once or not at all."""
+"""Writing an example as a problem folder: CSV tables, truth.json and README.md, all at once or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRUTH, README = "truth.json", "README.md"
 
 
 def write_example(name: str, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Example:
-    """Write one of the examples (museum, roads, maze) into a new or empty folder; returns what was written.
+    """Write one of the examples (museum, roads, maze) into a new or empty folder, and return it.
 
     overwrite : replace the problem or the example that the folder holds, all files at once; any other file stays
     """
@@ -30,12 +30,12 @@ def write_example(name: str, folder: str | os.PathLike[str], *, overwrite: bool 
     place = Path(folder)
     if _is_example(place):
         if not overwrite:
-            raise InputError(str(place), "holds an example already", FORCE)
+            raise InputError(str(place), "already contains an example", FORCE)
     else:
         foreign = next((file for file in (README, TRUTH) if (place / file).exists()), None)
         if foreign is not None:
-            what = f"holds {foreign}, which is of no example"
-            raise InputError(str(place), what, "give another folder, or move that away")
+            what = f"contains {foreign}, which does not belong to an example"
+            raise InputError(str(place), what, "give another folder, or move that file")
     check_place(place, overwrite=overwrite)
     made = EXAMPLES[name]()
     files = problem_files(made.problem, "csv")

@@ -1,4 +1,4 @@
-"""Animals in a labyrinth that branches like a tree: thirsty ones look for the water, the others look around."""
+"""Animals in a labyrinth that branches like a tree: thirsty ones look for water, the others explore."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from messirl.data.mdp import MDP
 from messirl.paper.synthetic.synthetic_problem import Example, joined, labelled, walks, weights
 
-LEVELS, WATER = 5, "LRLR"  # of junctions, the last of them dead ends; the one with the water
+LEVELS, WATER = 5, "LRLR"  # levels of junctions, the last of them dead ends; the junction with the water
 WAYS = ["left", "right", "back"]
 NAMES = ("f_water", "f_step", "f_deep", "f_dead_end", "f_lit")
 THETA = {
@@ -20,7 +20,7 @@ ANIMALS, BOUTS, LONGEST = {"thirsty": 8, "not thirsty": 12}, 10, 60
 
 
 def maze(seed: int = 0) -> Example:
-    """Bouts from the first junction until the water or home is reached; `animal` is whose, `thirsty` how it was."""
+    """Make bouts from the first junction to the water or home, with the columns `animal` and `thirsty`."""
     random = np.random.default_rng(seed)
     turns = ["".join(way) for level in range(LEVELS) for way in product("LR", repeat=level)]
     names, at = ["start", *turns[1:], "home", "water"], {way: s for s, way in enumerate(turns)}
@@ -51,9 +51,9 @@ def maze(seed: int = 0) -> Example:
     meta = {"animal": np.repeat(np.array(called, dtype=object), BOUTS), "thirsty": np.repeat(thirsty, BOUTS)}
     return Example(
         "maze",
-        "A labyrinth of 31 junctions, called by the turns that lead there: LR is left, then right. Bouts begin at the "
+        "A labyrinth of 31 junctions, named by the turns that lead there: LR is left, then right. Bouts begin at the "
         f"first junction and end at home or at the water, behind {WATER}. Eight animals were thirsty, twelve were not; "
-        "all of them dislike steps, light and dead ends alike (`f_…`). trajectory_meta says which `animal` it was, and "
+        "all of them avoid steps, light and dead ends alike (`f_…`). trajectory_meta says which `animal` it was, and "
         "whether it was `thirsty`.",
         labelled(mdp, every, meta, _places(turns)),
         THETA,
@@ -63,7 +63,7 @@ def maze(seed: int = 0) -> Example:
 
 
 def _places(turns: list[str]) -> np.ndarray:
-    """Coordinates of the junctions, level below level, of home above and of the water beneath its dead end."""
+    """Return coordinates of the junctions, level below level, of home above and of the water below its dead end."""
     xy = [
         (sum((1 if t == "R" else -1) * 2.0 ** (LEVELS - 2 - i) for i, t in enumerate(way)), -len(way)) for way in turns
     ]
@@ -73,22 +73,23 @@ def _places(turns: list[str]) -> np.ndarray:
 
 THIRSTY = '--expert "thirsty = true"'
 COMMANDS = (
-    ("messirl show {folder}", "What it holds, and the columns to filter by:"),
+    ("messirl show {folder}", "Show the folder's contents, and the columns to filter by:"),
     (
         f"messirl fit {{folder}} {THIRSTY}",
         "What do thirsty animals prefer? Water. Every true weight lies in its 95 % interval, and out/fit/report.html "
-        "shows the way they take:",
+        "shows the routes they take:",
     ),
     (
         'messirl evaluate out/fit {folder} --test "thirsty = false"',
-        "The others want something else: chance predicts them better than what thirsty ones do:",
+        "The others prefer something else: a uniform policy predicts them better than the fit to thirsty animals:",
     ),
     (
         f'messirl select {{folder}} {THIRSTY} --unlabelled "thirsty = false" --groups animal',
-        "Do they help all the same? Whole animals are held out, and the others have no effect:",
+        "Do they help nevertheless? Whole animals are held out, and the unlabelled trajectories have no effect:",
     ),
     (
         f'messirl fit {{folder}} {THIRSTY} --unlabelled "thirsty = false" --reference unlabelled --method maxent',
-        "What do thirsty animals do that others do not? With what is usual as base policy, the water is what is left:",
+        "How do thirsty animals differ from the others? Relative to a prior policy estimated from the others, only "
+        "water matters:",
     ),
 )

@@ -13,7 +13,7 @@ prints: painting    | armour: arms crowd     | castle: arms dark      | terrace:
 organ: music        | court: sculpture view  | Rubens: painting crowd | silk road: Asia dark | lacquer: Asia
 violins: music dark | Rome: antiquity crowd  | Egypt: antiquity dark  | mirrors: glass view  | vault: glass dark
 entrance: crowd     | Greece: antiquity      | portraits: painting    | jazz: music crowd    | swords: arms
-"""  # the plan of the house, north on top: the name of a room, and what is there
+"""  # the floor plan, north on top: the name of a room, and its features
 TASTES = {  # of guides, of tourists, of school classes
     "f_painting": (1.3, 1.3, -1.5),
     "f_sculpture": (1.0, 1.0, -0.8),
@@ -32,7 +32,7 @@ DAYS, VISIT = 5, 9  # rooms of a visit
 
 
 def museum(seed: int = 3) -> Example:
-    """Visits of nine rooms, joined anywhere, over five days; `who` is guide, tourist or class."""
+    """Make visits of nine rooms, starting anywhere, over five days; `who` is guide, tourist or class."""
     random = np.random.default_rng(seed)
     rooms = [cell.strip().split(": ") for line in PLAN.strip().splitlines() for cell in line.split("|")]
     names = [name for name, _ in rooms]
@@ -55,9 +55,9 @@ def museum(seed: int = 3) -> Example:
     meta = {"who": np.repeat(kinds, DAYS * np.array(many)), "day": day}
     return Example(
         "museum",
-        "A museum of 25 rooms, each with what is there (`f_…`). Guides know what is worth seeing, and there are few of "
-        "them; tourists have read the same book; school classes want other things. A visit is nine rooms, joined "
-        "anywhere; trajectory_meta says `who` made it, on which `day`.",
+        "A museum of 25 rooms with the features `f_…`. Guides know what is worth seeing, and there are few of them; "
+        "tourists have the same taste; school classes prefer other things. A visit is nine rooms, starting anywhere; "
+        "trajectory_meta says `who` made it, on which `day`.",
         labelled(mdp, every, meta, xy),
         theta,
         {"tourist": "help: they have the guides' taste", "class": "hurt: they seek what guides avoid"},
@@ -67,11 +67,11 @@ def museum(seed: int = 3) -> Example:
 
 FEW = '--expert "who = guide and day <= 2"'
 COMMANDS = (
-    ("messirl check {folder}", "Nothing is wrong with it, and it is small:"),
+    ("messirl check {folder}", "Check the folder; it is valid, and small:"),
     (
         'messirl fit {folder} --expert "who = guide" --table out/museum.tex --force',
-        "What do guides prefer? Every true weight lies in its 95 % interval. The table is also written for pasting, "
-        "and out/fit/report.html shows the reward on the plan of the house:",
+        "What do guides prefer? Every true weight lies in its 95 % interval. The table is also written as LaTeX, and "
+        "out/fit/report.html shows the reward on the floor plan:",
     ),
     (
         f'messirl select {{folder}} {FEW} --unlabelled "who = tourist"',

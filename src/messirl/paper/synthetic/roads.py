@@ -1,4 +1,4 @@
-"""Streets of a town: trips of commuters, each to its own goal, and of visitors who mind everything a little less."""
+"""Streets of a town: trips of commuters, each to its own goal, and of visitors with weaker preferences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRIPS = {"commuter": 240, "visitor": 400}
 
 
 def roads(seed: int = 3) -> Example:
-    """Trips between 25 junctions; `who` is commuter or visitor, `goal` where a trip ends."""
+    """Make trips between 25 junctions; `who` is commuter or visitor, `goal` the junction where a trip ends."""
     random = np.random.default_rng(seed)
     moves, xy = grid_moves(len(CROSS), len(STREETS))
     names = [f"{street} & {cross}" for cross in CROSS for street in STREETS]
@@ -40,8 +40,8 @@ def roads(seed: int = 3) -> Example:
     return Example(
         "roads",
         "A town of 25 junctions. A road takes some minutes, may cost a toll, may have to be entered by a left turn, "
-        "and is one road more (`g_…`). Commuters know all that; visitors mind it less. A trip goes from anywhere to "
-        "its own goal; trajectory_meta says `who` made it, on which `day`, and the `goal`.",
+        "and counts as one road (`g_…`). Commuters know all that; visitors have weaker preferences. A trip goes from "
+        "anywhere to its own goal; trajectory_meta says `who` made it, on which `day`, and the `goal`.",
         labelled(mdp, every, meta, xy),
         THETA,
         {"visitor": "no effect: the commuters alone determine the weights well enough"},
@@ -50,7 +50,7 @@ def roads(seed: int = 3) -> Example:
 
 
 def trips(mdp: MDP, theta: Mapping[str, float], n: int, random: np.random.Generator) -> Trajectories:
-    """n trips from anywhere, as many to each goal, drawn from weights."""
+    """Draw n trips from anywhere, as many to each goal, from the soft policy of weights."""
     every, names = np.arange(mdp.n_states), mdp.state_names or ()
 
     def to(goal: int) -> Trajectories:
@@ -61,7 +61,7 @@ def trips(mdp: MDP, theta: Mapping[str, float], n: int, random: np.random.Genera
 
 
 def _features(moves: np.ndarray, xy: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Of every road: High and Station are quick, and cost a toll here and there."""
+    """Draw the features of every road: High and Station are quick, and some of their roads cost a toll."""
     features = np.zeros((*moves.shape[:2], len(NAMES)))
     for s, a, to in zip(*np.nonzero(moves), strict=True):
         quick = xy[s, 1] == xy[to, 1] == 2 or xy[s, 0] == xy[to, 0] == 3
@@ -73,15 +73,15 @@ def _features(moves: np.ndarray, xy: np.ndarray, random: np.random.Generator) ->
 
 COMMUTERS = '--expert "who = commuter"'
 COMMANDS = (
-    ("messirl show {folder}", "What it holds, and the columns to filter by:"),
+    ("messirl show {folder}", "Show the folder's contents, and the columns to filter by:"),
     (
         f"messirl fit {{folder}} {COMMUTERS} --ratio g_minutes/g_toll --table out/roads.tex --force",
         "What do commuters avoid? Every true weight lies in its 95 % interval, and so does the true ratio, 0.8 tolls "
-        "for a minute:",
+        "per minute:",
     ),
     (
         f"messirl fit {{folder}} {COMMUTERS} --without g_left --no-report",
-        "Do left turns matter at all? Without them the likelihood is clearly lower:",
+        "Do left turns matter at all? Without them the likelihood is significantly lower:",
     ),
     (
         f'messirl select {{folder}} {COMMUTERS} --unlabelled "who = visitor"',

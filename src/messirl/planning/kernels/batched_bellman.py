@@ -1,15 +1,15 @@
-"""Compiled loops over many problems at once: the same dynamics, another reward and another start in each lane.
+"""Compiled batched solver: the same dynamics, with another reward and another start in each lane of a batch.
 
 Arrays are (…, L) with the lanes innermost, so that inner loops become vector instructions and every successor is looked
-up once for all. Lanes never mix: what comes out of one does not depend on its neighbours, to the last bit. A lane that
-has converged stands still while the others go on.
+up once for all lanes. Lanes are independent: the result of one does not depend on the others, to the last bit. A lane
+that has converged does not change while the others go on.
 
-Moves (made in together.py) are taken in two stages. An action leads to places, with the probabilities `chance`; from a
-place the state entered is drawn, with the probabilities `share`. Where many actions of many states lead to the same
-distribution over states (traffic that nobody's choice alters) it is one place, and is averaged over once. Where
-there is nothing to gain, places are the states themselves.
+Transitions (built in together.py) are factored into two stages. An action leads to places, with the probabilities
+`chance`; from a place the next state is drawn, with the probabilities `share`. Where many actions of many states lead
+to the same distribution over states (such as traffic that no action affects), it is one place and is averaged over
+once. Where that saves nothing, places are the states themselves.
 
-    place_ptr (S·A + 1,), place, chance, slot   the places that each action leads to, and which slot each of them is
+    place_ptr (S·A + 1,), place, chance, slot   the places that each action leads to, and the slot of each of them
     slot_ptr (S + 1,), slot_place               the distinct places of each state: its slots
     land_ptr (R + 1,), land, share              the states that each place leads to; (1,) where places are states
 
@@ -25,7 +25,7 @@ from messirl.planning.kernels.bellman import LOWEST, _exp, _log
 from messirl.planning.kernels.bicgstab import _largest, bicgstab_lanes, multiplied, put
 
 L = 16
-MOVES, ENDS, DEAD = 0, 1, 2  # what a state does
+MOVES, ENDS, DEAD = 0, 1, 2  # the kinds of states
 EPS = float(np.finfo(np.float64).eps)
 MAX_NEWTON = 60
 MAX_KRYLOV = 400
@@ -35,7 +35,7 @@ LARGEST, SMALLEST = 1e250, 1e-250
 
 @jit
 def _average(land_ptr, land, share, x, out):
-    """out[r] = Σ_s share(s|r) x[s]: what x is worth at each place."""
+    """Set out[r] = Σ_s share(s|r) x[s], the expectation of x at each place."""
     m = x.shape[1]
     total = np.empty(m)
     for r in range(land_ptr.shape[0] - 1):
@@ -52,7 +52,7 @@ def _average(land_ptr, land, share, x, out):
 
 @jit
 def _sweep(moves, base, kind, gamma, reward, values, places, gap, weights):
-    """One soft backup: gap ← T V − V, and the chain of its policy on the slots, weights (slots, L)."""
+    """Do one soft backup: gap ← T V − V, and the chain of its policy on the slots, weights (slots, L)."""
     place_ptr, place, chance, slot, slot_ptr, _, land_ptr, land, share = moves
     n_actions, m = base.shape[1], values.shape[1]
     ahead = values
@@ -110,7 +110,7 @@ def _sweep(moves, base, kind, gamma, reward, values, places, gap, weights):
 
 @jit
 def _forward(operator, x, out, with_one, one, with_two, two):
-    """out = (I − γ P) x, for krylov.py."""
+    """Set out = (I − γ P) x, for krylov.py."""
     moves, weights, gamma, places = operator
     slot_ptr, slot_place, land_ptr, land, share = moves[4:]
     m = x.shape[1]
@@ -139,7 +139,7 @@ def _forward(operator, x, out, with_one, one, with_two, two):
 
 @jit
 def _backward(operator, x, out, with_one, one, with_two, two):
-    """out = m⁻¹ (I − γ Pᵀ) (m x), with m the positive `scale`, for krylov.py."""
+    """Set out = m⁻¹ (I − γ Pᵀ) (m x), with m the positive `scale`, for krylov.py."""
     moves, weights, gamma, scale, places = operator
     slot_ptr, slot_place, land_ptr, land, share = moves[4:]
     m = x.shape[1]
@@ -177,7 +177,7 @@ def _backward(operator, x, out, with_one, one, with_two, two):
 
 @jit
 def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room):
-    """Soft values (S, L), begun at those given, and the chain of their policy on the slots, weights (slots, L).
+    """Compute soft values (S, L), with a warm start, and the chain of their policy on the slots, weights (slots, L).
 
     Newton's method as in stationary.py. Returns which lanes are solved to rounding, (L,).
     """
@@ -201,7 +201,7 @@ def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room)
             every &= solved[i]
             rises[i] += residual[i] > before[i]
             before[i] = residual[i]
-            # Solved only as well as the next step can use, unless the values come back to where they were.
+            # Inexact Newton: only as accurate as the next step can use, unless the iteration cycles.
             wanted = residual[i] * min(1e-2, residual[i] / (1.0 + size[i])) if rises[i] < 2 else 0.0
             tolerance[i] = np.inf if solved[i] else max(0.5 * rounding, wanted)
         if every:
@@ -219,9 +219,9 @@ def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room)
 
 @jit
 def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
-    """ρ (S, L) with (I − γ Pᵀ) ρ = source ≥ 0, begun at the visits given; clears `solved` of lanes where that failed.
+    """Compute ρ (S, L) with (I − γ Pᵀ) ρ = source ≥ 0, with a warm start; clear `solved` of lanes that fail.
 
-    Solved for ρ/m with m close to ρ, as in chain.py.
+    The unknown is ρ/m with m close to ρ, as in chain.py.
     """
     n, m = source.shape
     scale, r, y = room[4], room[5], room[6]
@@ -264,7 +264,7 @@ def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
 
 @jit
 def rewards_lanes(feature_ptr, feature, amount, theta, reward):
-    """r (S, L) at θ (d, L); features come as the rows of a sparse matrix, and r as zeros."""
+    """Compute r (S, L) at θ (d, L); features are the rows of a sparse matrix, and r is zero before the call."""
     m = theta.shape[1]
     for s in range(feature_ptr.shape[0] - 1):
         at = reward[s]
@@ -276,7 +276,7 @@ def rewards_lanes(feature_ptr, feature, amount, theta, reward):
 
 @jit
 def collect_lanes(feature_ptr, feature, amount, source, values, visits, counts):
-    """Σ_s source(s) V(s), (L,), and Σ_s ρ(s) f(s), added to `counts` (d, L)."""
+    """Return Σ_s source(s) V(s), (L,), and add Σ_s ρ(s) f(s) to `counts` (d, L)."""
     n, m = values.shape
     total = np.zeros(m)
     for s in range(n):

@@ -8,13 +8,13 @@ Block b owns the slots off[b] … off[b+1]−1, each a row of B successors, `idx
 - separate: slot a·K + k is the k-th successor of action a, `prob[own[b] + a·K + k, i]`: fewer products, where they do
             not (deterministic moves: K = 1)
 
-Blocks with the same probabilities have them in the same rows: moves that are alike everywhere stay in the cache.
+Blocks with equal probabilities share their rows, so that dynamics that are the same everywhere stay in the cache.
 
 All inner loops run over the B states of a block and become vector instructions; exp and log are written out for that
-reason (relative errors 2.2e-16 and 4.3e-16). Values of states that cannot be entered are kept finite in here, so that
-0·V never is NaN; actions that may not be taken have reward −inf.
+reason (relative errors 2.2e-16 and 4.3e-16). Values of states that cannot be entered are kept finite here, so that
+0·V is never NaN; actions that may not be taken have reward −inf.
 
-Policies are stored action-major, (…, A, S padded). Only arrays and numbers come in.
+Policies are stored action-major, (…, A, S padded). Arguments are arrays and numbers only.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from messirl.planning.kernels.bicgstab import STALLED, bicgstab_alone
 
 B = 128
 LOWEST = -1e300
-TINY = -709.4  # exp of less is taken as zero
+TINY = -709.4  # exp of anything below is taken as zero
 
 
 @inlined
 def _exp(x):
-    """e^x for x ≤ 0, zero below e^−709: 2^k e^r with |r| ≤ ½ log 2, e^r by a polynomial that is off by 3e-17 at most.
+    """Return e^x for x ≤ 0, zero below e^−709: 2^k e^r with |r| ≤ ½ log 2, e^r by a polynomial of error 3e-17.
 
     The polynomial was fitted at Chebyshev's points. Where k is −1023, the bits of 2^k are those of zero.
     """
@@ -51,7 +51,7 @@ def _exp(x):
 
 @inlined
 def _log(x):
-    """log x for normal x > 0: exponent·log 2 + 2 atanh((m−1)/(m+1)), m in [√½, √2), atanh by a fitted polynomial."""
+    """Return log x for normal x > 0: exponent·log 2 + 2 atanh((m−1)/(m+1)), m in [√½, √2), atanh by a polynomial."""
     bits = np.float64(x).view(np.int64)
     e = (bits - 0x3FE6A09E667F3BCD) >> 52
     m = np.int64(bits - (e << 52)).view(np.float64)
@@ -65,7 +65,7 @@ def _log(x):
 
 @inlined
 def _products(prob, row, stride, n, x, out):
-    """out[i] = Σ_k prob[row + k·stride, i] x[k, i] over k < n: four at a time, so that out is seldom stored."""
+    """Set out[i] = Σ_k prob[row + k·stride, i] x[k, i] over k < n, four at a time so that out is seldom stored."""
     k = 0
     if n >= 4:
         r1, r2, r3 = row + stride, row + 2 * stride, row + 3 * stride
@@ -84,7 +84,7 @@ def _products(prob, row, stride, n, x, out):
 
 @jit
 def _next_values(shared, off, idx, own, prob, v, b, gathered, q):
-    """q[a, i] = Σ_s' p(s'|s,a) v(s') for the states of block b."""
+    """Set q[a, i] = Σ_s' p(s'|s,a) v(s') for the states of block b."""
     first = off[b]
     n_slots = off[b + 1] - first
     n_actions = q.shape[0]
@@ -107,9 +107,9 @@ def _next_values(shared, off, idx, own, prob, v, b, gathered, q):
 
 @jit
 def _action_values(shared, off, idx, own, prob, action_reward, gamma, v, b, gathered, q, top):
-    """q ← r(s,a) + γ Σ p v, and top ← its maximum over a; returns what is left to multiply both with.
+    """Set q ← r(s,a) + γ Σ p v and top ← its maximum over a; return the factor that both still have to be scaled by.
 
-    Without action rewards that is γ: it need not be multiplied in twice.
+    Without action rewards that is γ, which saves one multiplication.
     """
     _next_values(shared, off, idx, own, prob, v, b, gathered, q)
     with_rewards = action_reward.shape[0] > 0
@@ -126,7 +126,7 @@ def _action_values(shared, off, idx, own, prob, action_reward, gamma, v, b, gath
 
 @inlined
 def _widest(off):
-    """The most slots of any block."""
+    """Return the largest number of slots of any block."""
     most = 0
     for b in range(off.shape[0] - 1):
         most = max(most, off[b + 1] - off[b])
@@ -135,7 +135,7 @@ def _widest(off):
 
 @inlined
 def _room(rows):
-    """(rows, B) numbers to work in, from where a line of the cache begins: vectors then lie within one each."""
+    """Return workspace (rows, B), aligned to a cache line so that no vector crosses one."""
     room = np.empty(rows * B + LINE // 8)
     skip = (LINE - room.ctypes.data % LINE) // 8
     return room[skip : skip + rows * B].reshape((rows, B))
@@ -143,7 +143,7 @@ def _room(rows):
 
 @jit
 def soft_sweep(lo, hi, shared, off, idx, own, prob, n_actions, state_reward, action_reward, gamma, v, out, policy):
-    """One soft Bellman backup of blocks lo … hi−1, and its policy (A, S) unless there is no room for one.
+    """Do one soft Bellman backup of blocks lo … hi−1, and store its policy (A, S) unless that array is empty.
 
     V(s) = r(s) + log Σ_a exp(r(s,a) + γ Σ p v),   π(a|s) = exp(Q(s,a) − V(s))
     """
@@ -157,7 +157,7 @@ def soft_sweep(lo, hi, shared, off, idx, own, prob, n_actions, state_reward, act
 def _soft_blocks(
     lo, hi, shared, off, idx, own, prob, n_actions, state_reward, action_reward, gamma, v, out, policy, room
 ):
-    """The same, worked out in `room` (2 + A + slots, B)."""
+    """Do the backup of `soft_sweep` with the workspace `room` (2 + A + slots, B)."""
     top, total, q, gathered = room[0], room[1], room[2 : 2 + n_actions], room[2 + n_actions :]
     for b in range(lo, hi):
         factor = _action_values(shared, off, idx, own, prob, action_reward, gamma, v, b, gathered, q, top)
@@ -182,7 +182,7 @@ def _soft_blocks(
 
 @jit
 def hard_sweep(shared, off, idx, own, prob, n_actions, state_reward, action_reward, gamma, v, out, choice):
-    """One hard-max backup: V(s) = r(s) + max_a (r(s,a) + γ Σ p v), and the lowest action that attains it."""
+    """Do one hard-max backup: V(s) = r(s) + max_a (r(s,a) + γ Σ p v), and the lowest action that attains it."""
     gathered = np.empty((_widest(off), B))
     q, top = np.empty((n_actions, B)), np.empty(B)
     for b in range(off.shape[0] - 1):
@@ -191,7 +191,7 @@ def hard_sweep(shared, off, idx, own, prob, n_actions, state_reward, action_rewa
             s = b * B + i
             out[s] = state_reward[s] + factor * top[i]
             choice[s] = 0
-            # An action a rounding below the best one is as good: ties go to the lowest.
+            # Actions within rounding of the best one are ties, which go to the lowest action.
             near = top[i] - 1e-12 * (1.0 + abs(top[i]))
             for a in range(n_actions - 1, -1, -1):
                 if q[a, i] >= near:
@@ -202,11 +202,11 @@ def hard_sweep(shared, off, idx, own, prob, n_actions, state_reward, action_rewa
 def mean_sweep(
     lo, hi, shared, off, idx, own, prob, n_actions, state_reward, action_reward, gamma, policy, v, out, gaps
 ):
-    """One backup of blocks lo … hi−1 under a given policy, and how much better than it each of its actions is.
+    """Do one backup of blocks lo … hi−1 under a given policy, with the advantage of each of its actions.
 
     F(s) = r(s) + Σ_a π(a|s) (r(s,a) + γ Σ p v),   gaps[a, s] = r(s) + r(s,a) + γ Σ p v − F(s), zero where π(a|s) is
 
-    Returns the largest size of a gap, and of F. Gaps are not kept where there is no room for them.
+    Returns the largest |gap| and the largest |F|. Gaps are stored unless that array is empty.
     """
     gathered = np.empty((_widest(off), B))
     q = np.empty((n_actions, B))
@@ -237,7 +237,10 @@ def mean_sweep(
 def soft_backward(
     shared, off, idx, own, prob, n_actions, state_reward, action_reward, gamma, fixed, fixed_value, values, policy
 ):
-    """values[t], policy[t] from the last values back to the first; `fixed` states keep theirs and have no policy."""
+    """Run the backward pass: values[t] and policy[t] from the last step to the first.
+
+    `fixed` states keep their values and have no policy.
+    """
     blocks, kept, none = off.shape[0] - 1, policy.shape[0] > 0, np.empty((0, 0))
     room = _room(2 + n_actions + _widest(off))
     for t in range(values.shape[0] - 2, -1, -1):
@@ -253,7 +256,7 @@ def soft_backward(
 
 @jit
 def merge(lo, hi, shared, off, idx, own, prob, n_actions, policy, weights):
-    """weights[slot, i] = Σ_a π(a|s) p(slot|s,a) of blocks lo … hi−1: the transition matrix P_π on the slots."""
+    """Set weights[slot, i] = Σ_a π(a|s) p(slot|s,a) of blocks lo … hi−1: the transition matrix P_π on the slots."""
     for b in range(lo, hi):
         first = off[b]
         n_slots = off[b + 1] - first
@@ -278,7 +281,7 @@ def merge(lo, hi, shared, off, idx, own, prob, n_actions, policy, weights):
 
 @jit
 def reached(off, idx, weights, first):
-    """The states, bool (S padded,), that the chain P (`weights` on the slots) can be in, from these `first` ones."""
+    """Return the states, bool (S padded,), that the chain P (`weights` on the slots) can reach from `first`."""
     n = (off.shape[0] - 1) * B
     seen, queue = np.zeros(n, np.bool_), np.empty(n, np.int64)
     filled, head = first.shape[0], 0
@@ -299,11 +302,11 @@ def reached(off, idx, weights, first):
 
 @jit
 def push(lo, hi, shared, off, idx, own, prob, n_actions, policy, moving, now, first, then, weight, by_action):
-    """then[s' − first] += Σ π(a|s) p(s'|s,a) now(s) over the states s of blocks lo … hi−1.
+    """Add to then[s' − first] the flow Σ π(a|s) p(s'|s,a) now(s) from the states s of blocks lo … hi−1.
 
-    Visits of actions, times `weight`, are added to `by_action`, unless it is empty. Returns the most mass that a state
-    loses or gains because its policy does not sum to one (to zero where `moving` is 0), or a large number where one is
-    negative.
+    Visits of actions, times `weight`, are added to `by_action`, unless it is empty. Returns the largest mass that a
+    state loses or gains because its policy does not sum to one (to zero where `moving` is 0), or a large number where
+    a probability is negative.
     """
     room = _room(2 + n_actions)
     return _push_blocks(lo, hi, shared, off, idx, own, prob, policy, moving, now, first, then, weight, by_action, room)
@@ -311,7 +314,7 @@ def push(lo, hi, shared, off, idx, own, prob, n_actions, policy, moving, now, fi
 
 @jit
 def _push_blocks(lo, hi, shared, off, idx, own, prob, policy, moving, now, first, then, weight, by_action, room):
-    """The same, worked out in `room` (2 + A, B)."""
+    """Do the step of `push` with the workspace `room` (2 + A, B)."""
     flow, lost, mass = room[0], room[1], room[2:]
     n_actions, worst = mass.shape[0], 0.0
     for b in range(lo, hi):
@@ -352,9 +355,9 @@ def _push_blocks(lo, hi, shared, off, idx, own, prob, policy, moving, now, first
 
 @jit
 def arrive(lo, hi, spans, then, more, gamma, weight, now, total):
-    """ρ at the next step, of blocks lo … hi−1: now ← m + γ Σ then.
+    """Set ρ at the next step, of blocks lo … hi−1: now ← m + γ Σ then.
 
-    `more` is the source m, or empty where there is none. Row k of `then` has what part k pushed to the states
+    `more` is the source m, or empty where there is none. Row k of `then` is the mass that part k pushed to the states
     spans[k, 0] … spans[k, 1]−1; parts are added in their order, and cleared. ρ, times `weight`, is added to `total`.
     """
     begin, end = lo * B, hi * B
@@ -380,11 +383,11 @@ def arrive(lo, hi, spans, then, more, gamma, weight, now, total):
 
 @jit
 def forward(shared, off, idx, own, prob, n_actions, policies, moving, now, more, gamma, weight, total, by_action):
-    """ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step: Σ ρ_t after the first is added to `total`.
+    """Run the forward pass ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step; Σ ρ_t, t ≥ 1, is added to `total`.
 
-    `now` (S,) is ρ at the first of these steps and, in the end, at the one after the last; `more` (T, S) are the
-    sources m of any sign that enter on the way. Where it is empty, all began at once: `now` is then not discounted but
-    weighed by γ^t, at first by `weight`. `by_action` and what is returned are those of `push`.
+    `now` (S,) is ρ at the first of these steps and, on return, at the one after the last; `more` (T, S) are the
+    sources m, of any sign, of the later steps. Where it is empty, all mass enters at the first step: `now` is then not
+    discounted but weighted by γ^t, at first by `weight`. `by_action` and the returned number are those of `push`.
     """
     once, blocks, worst = more.shape[0] == 0, off.shape[0] - 1, 0.0
     factor = 1.0 if once else gamma
@@ -402,7 +405,7 @@ def forward(shared, off, idx, own, prob, n_actions, policies, moving, now, more,
 
 @jit
 def _apply(operator, x, out):
-    """out = (I − γ P) x; or, where a positive `scale` m is given, out = m⁻¹ (I − γ Pᵀ) (m x)."""
+    """Set out = (I − γ P) x; or, where a positive `scale` m is given, out = m⁻¹ (I − γ Pᵀ) (m x)."""
     off, idx, weights, gamma, scale = operator
     n = x.shape[0]
     if scale.shape[0] == 0:
@@ -430,16 +433,16 @@ def _apply(operator, x, out):
 
 @jit
 def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
-    """Solve (I − γ P) x = b, or the scaled transpose of `_apply`, from the x given: see krylov.py."""
+    """Solve (I − γ P) x = b, or the scaled transpose of `_apply`, with a warm start at x: see krylov.py."""
     return bicgstab_alone(_apply, (off, idx, weights, gamma, scale), b, x, tolerance, max_iter)
 
 
 @jit
 def contract(off, idx, weights, gamma, scale, b, x, tolerance, most):
-    """x ← x + b − A x, with A as of `bicgstab`, until ‖b − A x‖ ≤ tolerance or rounding; returns that norm.
+    """Iterate x ← x + b − A x, with A as in `bicgstab`, until ‖b − A x‖ ≤ tolerance or rounding; return that norm.
 
-    It is the largest entry or, of the transpose, the sum of them in units of `scale`: what falls by γ each time. Slow,
-    but it does not fail. It ends after `most` times, or where something is not a number.
+    The norm is the largest entry or, for the transpose, the sum of them in units of `scale`: it falls by γ per sweep.
+    Slow, but it cannot break down. It ends after `most` sweeps, or where a number is NaN.
     """
     n, transposed = b.shape[0], scale.shape[0] > 0
     out, size, least, since = np.empty(n), np.inf, np.inf, 0
@@ -450,7 +453,7 @@ def contract(off, idx, weights, gamma, scale, b, x, tolerance, most):
             out[i] = b[i] - out[i]
             top = max(top, abs(out[i]))
             total += scale[i] * abs(out[i]) if transposed else abs(out[i])
-        size = total if transposed or total != total else top  # max forgets what is not a number
+        size = total if transposed or total != total else top  # max ignores NaN
         if size < least:
             least, since = size, step
         if not size > tolerance or step - since > STALLED:

@@ -1,11 +1,11 @@
-"""Compiled BiCGSTAB, for one system and for many at once, one in each lane (the last axis).
+"""Compiled BiCGSTAB, for one system and for a batch of them, one per lane (the last axis).
 
-A system is a compiled function: `apply(operator, x, out)` puts A x into out, where `operator` is whatever it takes. Of
-many systems, `apply(operator, x, out, with_one, one, with_two, two)` gives as well the products `one` and `two` (L,) of
-each lane of out with two other vectors, all (n, L).
+A system is a compiled function: `apply(operator, x, out)` puts A x into out, where `operator` is any argument it needs.
+For a batch, `apply(operator, x, out, with_one, one, with_two, two)` also computes the inner products `one` and `two`
+(L,) of each lane of out with two other vectors, all (n, L).
 
-Lanes never mix: what comes out of one does not depend on its neighbours, to the last bit. A lane that has converged
-stands still while the others go on.
+Lanes are independent: the result of one does not depend on the others, to the last bit. A lane that has converged does
+not change while the others go on.
 
 The number of lanes is read from the arrays, and sums are gathered in arrays made here: only such loops are vectorised.
 """
@@ -18,26 +18,26 @@ import numpy as np
 
 from messirl._compiled import inlined, jit
 
-STALLED = 100  # steps without a smaller residual: rounding is reached
+STALLED = 100  # steps without a smaller residual after which rounding is reached
 
 
 @inlined
 def multiplied(x, y, total):
-    """total += x y, lane by lane."""
+    """Add x y to `total`, lane by lane."""
     for i in range(x.shape[0]):
         total[i] += x[i] * y[i]
 
 
 @inlined
 def put(x, out):
-    """out ← x, lane by lane: `out[:] = x` takes seconds to compile."""
+    """Copy x to out, lane by lane: `out[:] = x` takes seconds to compile."""
     for i in range(x.shape[0]):
         out[i] = x[i]
 
 
 @jit
 def _largest(x, out):
-    """‖x‖∞ of each lane."""
+    """Compute ‖x‖∞ of each lane."""
     m = x.shape[1]
     most = np.zeros(m)
     for s in range(x.shape[0]):
@@ -57,11 +57,11 @@ def _dot(x, y):
 
 @inlined
 def bicgstab_alone(apply, operator, b, x, tolerance, most):
-    """Solve A x = b from the x given.
+    """Solve A x = b with a warm start at x.
 
-    Stops at ‖residual‖∞ ≤ tolerance, after `most` steps, where STALLED steps brought nothing, or where the recurrence
-    breaks down; returns the ‖residual‖∞ it believes to have reached (the true one where `most` is 0), NaN where it lost
-    itself: the caller judges.
+    Stops at ‖residual‖∞ ≤ tolerance, after `most` steps, after STALLED steps without progress, or where the recurrence
+    breaks down. Returns ‖residual‖∞ by the recurrence (the true one where `most` is 0), NaN where it diverged.
+    Convergence is left to the caller to check.
     """
     n = b.shape[0]
     r = np.empty(n)
@@ -103,14 +103,15 @@ def bicgstab_alone(apply, operator, b, x, tolerance, most):
         if not worst < 1e300:  # overflow
             break
     size = _dot(r, r)
-    return worst if size == size else math.nan  # max forgets what is not a number
+    return worst if size == size else math.nan  # max ignores NaN
 
 
 @inlined
 def bicgstab_lanes(apply, operator, r, x, tolerance, most, room):
-    """Add to x what solves A · = r; r becomes what is left. The first four of `room` (…, n, L) are worked in.
+    """Add the solution of A · = r to x; r becomes the residual. The first four of `room` (…, n, L) are workspace.
 
-    Each lane stops at ‖r‖∞ ≤ its tolerance, after `most` steps, or where its recurrence breaks down; the caller judges.
+    Each lane stops at ‖r‖∞ ≤ its tolerance, after `most` steps, or where its recurrence breaks down. Convergence is
+    left to the caller to check.
     """
     n, m = x.shape
     shadow, p, v, t = room[0], room[1], room[2], room[3]

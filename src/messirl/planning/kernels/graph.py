@@ -1,4 +1,4 @@
-"""Compiled loops over moves, one after the other: the noncausal model (Eq. 3), liveness, paths and flows on them."""
+"""Compiled loops over single transitions: the noncausal model (Eq. 3), dead ends, best paths and flows on paths."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ FOREVER = 1 << 40
 
 @jit
 def noncausal_backward(indptr, indices, log_prob, n_actions, reward, last, gamma, log_z, policy):
-    """log Z_t(s) = log Σ_a exp(γ^t r(s,a)) Σ_s' p(s'|s,a) Z_{t+1}(s') for t = H−2 … 0, from log_z[H−1].
+    """Run the backward pass log Z_t(s) = log Σ_a exp(γ^t r(s,a)) Σ_s' p(s'|s,a) Z_{t+1}(s'), t = H−2 … 0.
 
-    States with a finite `last` are terminal. π_t(a|s), zero before the call, is the share of action a in the sum.
+    It starts from log_z[H−1]. States with a finite `last` are terminal. π_t(a|s), zero before the call, is the share of
+    action a in the sum.
     """
     n_states = reward.shape[0]
     q = np.empty(n_actions)
@@ -52,7 +53,7 @@ def noncausal_backward(indptr, indices, log_prob, n_actions, reward, last, gamma
 
 @jit
 def noncausal_forward(indptr, indices, log_prob, n_actions, reward, source, gamma, log_z, policy, total, by_action):
-    """Σ_t γ^t P(s_t = s) under the model itself: the policy and the dynamics tilted by Z; `source` as of `forward`.
+    """Compute Σ_t γ^t P(s_t = s) under the policy and the dynamics tilted by Z; `source` is as in `forward`.
 
     P(s', a | s, t) = exp(γ^t r(s,a)) p(s'|s,a) Z_{t+1}(s') / Z_t(s)
     """
@@ -83,10 +84,11 @@ def noncausal_forward(indptr, indices, log_prob, n_actions, reward, source, gamm
 
 @jit
 def lifetimes(indptr, n_actions, parents_ptr, parents, ends, dead):
-    """For how many more steps a state can surely avoid dead ends; FOREVER where without end.
+    """Return for how many more steps each state can surely avoid dead ends; FOREVER where it always can.
 
     A dead end (no action, or `dead`) has life −1; any other state 1 + max_a min_s' life(s'). Found level by level, each
-    move looked at once. Returns life (S,) and the life of every row s·A + a: its worst successor's; −2 if not allowed.
+    transition visited once. Returns life (S,) and the life of every row s·A + a: that of its worst successor, or −2 if
+    not allowed.
     """
     n_states = ends.shape[0]
     forever = np.int64(FOREVER)
@@ -126,12 +128,13 @@ def lifetimes(indptr, n_actions, parents_ptr, parents, ends, dead):
 
 @jit
 def best_paths(first, target, gain, best):
-    """Hard-max values W(s) = max_e gain[e] + W(target[e]), from `best` (S,) at the ends; False where a cycle gains.
+    """Compute hard-max values W(s) = max_e gain[e] + W(target[e]), from `best` (S,) at the ends.
 
-    first : (S + 1,) where the moves of each state begin
+    first : (S + 1,) row pointer: where the transitions of each state begin
 
-    Sweeps go through the states in one order and then in the other. If a cycle gains, the moves that were best so far
-    run in a circle before long: they are looked at now and then, so that not as many sweeps as states are needed.
+    Returns False where a cycle has positive gain. Sweeps alternate between the two orders of the states
+    (Bellman-Ford). With a positive cycle the best transitions so far soon form one: they are checked now and then, so
+    that it is found before as many sweeps as there are states.
     """
     n_states = best.shape[0]
     chosen = np.full(n_states, -1)
@@ -154,9 +157,9 @@ def best_paths(first, target, gain, best):
 
 @jit
 def _gains_in_a_circle(target, gain, chosen):
-    """Whether the moves `chosen` (S,), −1 where there is none, run in a circle that gains more than rounding may."""
+    """Return whether the transitions `chosen` (S,), −1 for none, form a cycle whose gain exceeds rounding."""
     n_states = chosen.shape[0]
-    walk = np.full(n_states, -1)  # in which walk a state was met
+    walk = np.full(n_states, -1)  # the walk that visited each state
     for begin in range(n_states):
         s = begin
         while walk[s] < 0 and chosen[s] >= 0:
@@ -178,7 +181,7 @@ def _gains_in_a_circle(target, gain, chosen):
 
 @jit
 def path_flows(source, target, gain, y, z, flows):
-    """flows[e] += gain[e] Σ_g y[source[e], g] z[target[e], g], with y and z stored goal by goal, (G, S)."""
+    """Add gain[e] Σ_g y[source[e], g] z[target[e], g] to flows[e], with y and z stored goal by goal, (G, S)."""
     for g in range(y.shape[0]):
         for e in range(source.shape[0]):
             flows[e] += gain[e] * y[g, source[e]] * z[g, target[e]]
@@ -186,7 +189,7 @@ def path_flows(source, target, gain, y, z, flows):
 
 @jit
 def path_gains(source, target, gain, z, own, out):
-    """out[j, s] += Σ_e gain[e] own[e, j] z[target[e]] over the moves e of s: how M z changes, (d, S)."""
+    """Add Σ_e gain[e] own[e, j] z[target[e]] over the transitions e of s to out[j, s]: (∂M) z, (d, S)."""
     for e in range(source.shape[0]):
         worth = gain[e] * z[target[e]]
         for j in range(own.shape[1]):
@@ -195,7 +198,7 @@ def path_gains(source, target, gain, z, own, out):
 
 @jit
 def path_spread(source, target, gain, y, z, own, slope, bend):
-    """bend += Σ_e gain[e] y[s] z[s'] A Aᵀ, its lower half, with A = own[e] + slope[s'] − slope[s] of e from s to s'."""
+    """Add Σ_e gain[e] y[s] z[s'] A Aᵀ to the lower half of `bend`; A = own[e] + slope[s'] − slope[s], e = (s, s')."""
     d = own.shape[1]
     ahead = np.empty(d)
     for e in range(source.shape[0]):

@@ -1,6 +1,6 @@
-"""Compiled loops over many systems that share a sparse matrix M, a column (the last axis) for each: see iterated.py.
+"""Compiled batched solves of systems that share a sparse matrix M, one column (the last axis) each: see iterated.py.
 
-M comes by rows, as `ptr`, `index`, `data`. Every system is that of a chain, measured in units of its own,
+M is stored by rows (CSR), as `ptr`, `index`, `data`. Every system is that of a chain with a diagonal scaling,
 
     x ↦ x − after · (M (before · x)),     before, after (n, k)
 """
@@ -15,7 +15,7 @@ from messirl.planning.kernels.bicgstab import bicgstab_alone, bicgstab_lanes, mu
 
 @inlined
 def _single(ptr, index, data, s, x):
-    """(M x)[s] of a single column."""
+    """Return (M x)[s] of a single column."""
     total, j, end = 0.0, ptr[s], ptr[s + 1]
     while j + 4 <= end:
         a, b, c, d = data[j], data[j + 1], data[j + 2], data[j + 3]
@@ -29,7 +29,7 @@ def _single(ptr, index, data, s, x):
 
 @jit
 def _apply_single(operator, x, out):
-    """A x of a single column (n,), for krylov.py."""
+    """Compute A x of a single column (n,), for krylov.py."""
     ptr, index, data, before, after, worth = operator
     for s in range(x.shape[0]):
         worth[s] = before[s] * x[s]
@@ -39,7 +39,7 @@ def _apply_single(operator, x, out):
 
 @inlined
 def _product(ptr, index, data, s, x, total):
-    """total ← (M x)[s]: four entries at a time, so that it is seldom stored."""
+    """Set total ← (M x)[s], four entries at a time so that it is seldom stored."""
     k, j, end = total.shape[0], ptr[s], ptr[s + 1]
     for i in range(k):
         total[i] = 0.0
@@ -58,7 +58,7 @@ def _product(ptr, index, data, s, x, total):
 
 @jit
 def _apply(operator, x, out, with_one, one, with_two, two):
-    """A x and two products of each column, for krylov.py."""
+    """Compute A x and two inner products of each column, for krylov.py."""
     ptr, index, data, before, after, worth = operator
     n, k = x.shape
     total, first, second = np.empty(k), np.zeros(k), np.zeros(k)
@@ -80,7 +80,7 @@ def _apply(operator, x, out, with_one, one, with_two, two):
 
 @jit
 def solve_columns(ptr, index, data, before, after, right, wanted, most):
-    """x (n, k) with A x = right, each column to ‖residual‖∞ ≤ `wanted` (k,), or what `most` steps of BiCGSTAB find."""
+    """Return x (n, k) with A x = right by BiCGSTAB, each column to ‖residual‖∞ ≤ `wanted` (k,) or for `most` steps."""
     x = np.zeros(right.shape)
     if right.shape[1] == 1:
         operator = (ptr, index, data, before[:, 0], after[:, 0], np.empty(right.shape[0]))
@@ -93,7 +93,7 @@ def solve_columns(ptr, index, data, before, after, right, wanted, most):
 
 @jit
 def times(ptr, index, data, x):
-    """M x, (n, k)."""
+    """Return M x, (n, k)."""
     out, total = np.empty(x.shape), np.empty(x.shape[1])
     for s in range(x.shape[0]):
         if total.shape[0] == 1:
@@ -106,9 +106,9 @@ def times(ptr, index, data, x):
 
 @jit
 def sweep(ptr, index, data, held, right, z, flushed, enough):
-    """right + M z, (n, k), each column without its row of `held`, and zero where that is below `flushed`.
+    """Return right + M z, (n, k), column i without row held[i] of M; entries below `flushed` are set to zero.
 
-    Returns as well which columns have grown by no more than a share `enough` in any row, (k,), and their largest (k,).
+    Also returns which columns have grown by no more than a share `enough` in any row, (k,), and their maxima (k,).
     """
     ahead = times(ptr, index, data, z)
     settled, top = np.ones(z.shape[1], np.bool_), np.zeros(z.shape[1])
@@ -129,7 +129,7 @@ def sweep(ptr, index, data, held, right, z, flushed, enough):
 
 @jit
 def onwards(ptr, index, data, held, z, mass):
-    """z · (Mᵀ (mass / z)), (n, k), each column without its row of `held`, where M comes by columns."""
+    """Return z · (Mᵀ (mass / z)), (n, k), each column without its row of `held`, where M is stored by columns."""
     share = np.zeros(z.shape)
     for s in range(z.shape[0]):
         here, own, at = z[s], mass[s], share[s]

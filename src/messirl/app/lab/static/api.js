@@ -1,4 +1,4 @@
-// Questions to the server. A page is known by a random name: of its requests the newest wins.
+// Requests to the server. A page has a random id, and its newest request wins.
 const page = Array.from(crypto.getRandomValues(new Uint8Array(8)), b => b.toString(36)).join("").slice(0, 16);
 
 export class Failed extends Error {

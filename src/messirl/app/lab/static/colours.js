@@ -1,4 +1,4 @@
-// Colours by day and by night: scales of numbers, and kinds of trajectories.
+// Colours in light and dark mode: scales of numbers, and kinds of trajectories.
 const dark = matchMedia("(prefers-color-scheme: dark)");
 export const onChange = done => dark.addEventListener("change", done);
 
@@ -28,7 +28,7 @@ function between(stops, t) {
   return "#" + [0, 1, 2].map(k => Math.round(part(stops[i], k) * (1 - f) + part(stops[i + 1], k) * f).toString(16).padStart(2, "0")).join("");
 }
 
-// A scale: from a number to a colour, with its ends. Signed ones are white (by night dark) at zero.
+// A colour scale with its limits. Signed scales are white at zero (dark in dark mode).
 export function scale(values, signed) {
   const known = values.filter(v => v !== null && Number.isFinite(v));
   const most = Math.max(...known.map(Math.abs), 0) || 1;

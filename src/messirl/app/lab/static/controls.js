@@ -1,4 +1,4 @@
-// The controls: each shows one field of the state, and changes it.
+// The controls: each shows and changes one field of the state.
 import { $, make, number } from "./words.js";
 import { state } from "./state.js";
 
@@ -30,7 +30,7 @@ export function fill(catalogue) {
   options($("similarity"), Object.entries(catalogue.similarities));
 }
 
-// changed(name, dragging): a field of the state is another now
+// changed(name, dragging): called when a field of the state has changed
 export function listen(changed) {
   for (const [name, slider] of Object.entries(SLIDERS)) {
     $(name).addEventListener("input", () => {
@@ -62,7 +62,7 @@ function enable() {
   $("sigma").disabled = state.similarity === "complete";
 }
 
-// Show the state of a scene that was opened.
+// Show the state of an opened scene.
 export function sync(scene) {
   const drawn = Object.keys(scene.mixtures).length > 0;
   SLIDERS.experts = plainly(0, drawn ? scene.defaults.experts : 50);

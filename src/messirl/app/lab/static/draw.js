@@ -1,4 +1,4 @@
-// Drawing an expert trajectory: by mouse or finger over the map, from place to place by clicks, or with the keyboard.
+// Drawing of expert trajectories: by dragging over the map, by clicks from place to place, or with the keyboard.
 import { $ } from "./words.js";
 
 const KEYS = { ArrowUp: [0, 1], ArrowDown: [0, -1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
@@ -20,7 +20,7 @@ export class Hand {
       this.after.get(s).push([to[i], p[i]]);
     });
     for (const ways of this.after.values()) ways.sort((a, b) => b[1] - a[1]);
-    this.first = new Map();  // the state that a trajectory begins in, of each tile where one may
+    this.first = new Map();  // possible start state of each tile
     for (const s of scene.starts ?? scene.tile.keys()) {
       const t = scene.tile[s];
       if (t >= 0 && !this.first.has(t)) this.first.set(t, s);
@@ -41,13 +41,13 @@ export class Hand {
 
   begin(tile) {
     const at = this.first.has(tile) || this.first.size > 1 ? tile : [...this.first.keys()][0];
-    if (!this.first.has(at)) { this.say("No trajectory begins here: begin in one of the places that are marked."); return; }
+    if (!this.first.has(at)) { this.say("No trajectory starts here: start at one of the marked places."); return; }
     this.path = [this.first.get(at)];
     this.cursor = at;
     this.changed();
   }
 
-  // The state of a tile that can be entered next, or undefined.
+  // A state of this tile that can be entered next, or undefined.
   next(tile) { return (this.after.get(this.path.at(-1)) ?? []).find(([s]) => this.scene.tile[s] === tile)?.[0]; }
 
   step(tile) {
@@ -62,7 +62,7 @@ export class Hand {
 
   get full() { return this.path.length >= (this.scene.horizon ?? 400); }
 
-  // To a tile by the fewest moves.
+  // Go to a tile by the shortest path.
   walk(tile) {
     if (this.step(tile)) return true;
     const goal = s => this.scene.tile[s] === tile, came = new Map([[this.path.at(-1), null]]), todo = [this.path.at(-1)];
@@ -89,7 +89,7 @@ export class Hand {
     this.added(states);
   }
 
-  // The mouse and the finger, on one map.
+  // Listen to pointer and keyboard events on one map.
   listen(map) {
     if (!this.able) return;
     const tileAt = event => document.elementFromPoint(event.clientX, event.clientY)?.dataset?.tile;
@@ -122,15 +122,15 @@ export class Hand {
   key(event, map) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key in KEYS) this.arrow(KEYS[event.key], map);
-    else if (event.key === " ") { if (!this.on) $("draw").click(); if (!this.path.length) { this.begin(this.cursor ?? 0); if (this.path.length) this.say(`Begun at ${map.describe(this.cursor)}.`); } }
+    else if (event.key === " ") { if (!this.on) $("draw").click(); if (!this.path.length) { this.begin(this.cursor ?? 0); if (this.path.length) this.say(`Started at ${map.describe(this.cursor)}.`); } }
     else if (event.key === "Enter") { if (this.path.length) this.finish(); else return; }
-    else if (event.key === "Escape") { if (this.path.length) this.say("Dropped."); this.drop(); }
+    else if (event.key === "Escape") { if (this.path.length) this.say("Discarded."); this.drop(); }
     else if (event.key === "Backspace" && this.path.length) this.back();
     else return;
     event.preventDefault();
   }
 
-  // The tile that lies best in a direction, among those that can be entered or, without a path, among all.
+  // Move to the best tile in a direction, among those that can be entered or, without a path, among all.
   arrow([dx, dy], map) {
     const at = this.scene.at, [x, y] = at[this.cursor ?? 0], free = !this.path.length;
     const among = free ? at.keys() : this.reachable;
@@ -140,8 +140,8 @@ export class Hand {
       const far = Math.hypot(ex, ey), cost = free ? far + 2 * across : across / (along || 1e-9);
       if (along > 1e-9 && (free || along >= 0.38 * far) && cost < least) { least = cost; best = t; }
     }
-    if (best === null && !free && dy > 0) best = this.reachable.find(t => at[t][0] === x) ?? null;  // straight on, on a road
-    if (best === null) { this.say("No move leads there."); return; }
+    if (best === null && !free && dy > 0) best = this.reachable.find(t => at[t][0] === x) ?? null;  // straight ahead on a road
+    if (best === null) { this.say("There is no transition in this direction."); return; }
     if (free) { this.cursor = best; this.changed(); } else this.step(best);
     if (this.cursor !== null) this.say(`${map.describe(this.cursor)}${this.path.length ? `; ${this.path.length} states` : ""}`);
   }

@@ -1,4 +1,4 @@
-// What is seen, to take away: pictures, data, and the lines that make it again.
+// Export of pictures, data and Python code.
 import { $, download, svg } from "./words.js";
 import { plain } from "./colours.js";
 import { Failed } from "./api.js";
@@ -32,7 +32,7 @@ async function pixels(found) {
   return new Promise(done => canvas.toBlob(done, "image/png"));
 }
 
-// A field of a table for other programs: quoted, and never a formula of a spreadsheet.
+// A CSV field: quoted, and never a spreadsheet formula.
 const field = value => {
   const text = String(value ?? "");
   return typeof value === "number" ? text : `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
@@ -40,11 +40,11 @@ const field = value => {
 
 export const lines = found => found.models.map(({ label, code }) => (found.models.length > 1 ? `# ${label}\n${code}` : code)).join("\n\n");
 
-// failed(error): says why there is nothing
+// failed(error): called if there is nothing to export
 export async function save(what, { maps, scene, found }, failed) {
   $("export").open = false;
-  if (!found) { failed(new Failed(0, "There is nothing to export: nothing was fitted yet")); return; }
-  if (what === "py" && found.rough) { failed(new Failed(0, "The lines come with the exact fit, which is not there yet")); return; }
+  if (!found) { failed(new Failed(0, "There is nothing to export yet: wait for a fit")); return; }
+  if (what === "py" && found.rough) { failed(new Failed(0, "The Python code comes with the exact fit: wait until it is done")); return; }
   const name = `messirl-${scene.key.replace(/[^\w-]+/g, "-")}`;
   if (what === "svg") download(`${name}.svg`, picture(maps).text, "image/svg+xml");
   if (what === "png") download(`${name}.png`, await pixels(picture(maps)), "image/png");

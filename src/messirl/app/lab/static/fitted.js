@@ -1,4 +1,4 @@
-// The third view: a fit that was saved. Pointing at a state, a feature or a trajectory shows what belongs to it.
+// The view Your fits: a saved fit. Pointing at a feature or a trajectory shows it on the map.
 import { $, make, number, prose } from "./words.js";
 import { read } from "./api.js";
 import { onChange } from "./colours.js";
@@ -31,7 +31,7 @@ async function load(key) {
   $("fit-words").textContent = "Reading…";
   let answer;
   try { answer = await read("fitted", key); } catch (error) { $("fit-words").textContent = error.message; return; }
-  if (answer.dropped) return;  // another was picked meanwhile
+  if (answer.dropped) return;  // replaced by a newer request
   found = answer;
   feature = null;
   map = new StateMap(found.scene, found.model.label);
@@ -52,7 +52,7 @@ function draw() {
   map.update({ ...shown, arrows: feature === null ? model.arrows : null, best: model.best, chance: model.chance, facts: [] });
 }
 
-// A row that is pointed at or has the focus shows something; one that is clicked keeps it.
+// A row that shows something on the map while it is pointed at or has the focus.
 function row(cells, shows, hides) {
   const made = make("tr", { tabindex: 0 }, ...cells);
   const on = yes => { made.classList.toggle("on", yes); if (yes) shows(); else hides(); };
@@ -78,5 +78,5 @@ function trajectories() {
     make("th", { scope: "row" }, String(i + 1)), make("td", { class: "n" }, String(states.length)), make("td", { class: "n" }, number(found.scores[i])),
     make("td", {}, states.slice(0, 12).map(name).join(" → ") + (states.length > 12 ? " …" : "")),
   ], () => map.drawTracks([{ states, kind: 0, strong: true }]), () => map.drawTracks([])));
-  $("fit-tracks").replaceChildren(make("thead", {}, make("tr", {}, ...["Trajectory", "States", "Score per step", "Way"].map((text, i) => make("th", { scope: "col", class: i === 1 || i === 2 ? "n" : "" }, text)))), make("tbody", {}, ...rows));
+  $("fit-tracks").replaceChildren(make("thead", {}, make("tr", {}, ...["Trajectory", "States", "Score per step", "Visited states"].map((text, i) => make("th", { scope: "col", class: i === 1 || i === 2 ? "n" : "" }, text)))), make("tbody", {}, ...rows));
 }

@@ -1,4 +1,4 @@
-// Where the page begins: what there is to pick, the views, and the address that holds the state.
+// Entry point of the page: catalogue, views, and the URL fragment with the state.
 import { $ } from "./words.js";
 import { read, SILENT } from "./api.js";
 import { fromFragment, look, state, toFragment } from "./state.js";
@@ -12,7 +12,7 @@ let catalogue = null;
 
 function write(another = false) {
   clearTimeout(writing);
-  if (!state.scene) return;  // nothing was opened: the address stays, so that loading it again tries again
+  if (!state.scene) return;  // nothing was opened: keep the address, so that reloading tries again
   written = `#${toFragment()}`;
   if (another) history.pushState(null, "", written); else history.replaceState(null, "", written);
 }
@@ -38,7 +38,7 @@ async function restore() {
   const kept = fromFragment(location.hash), known = catalogue.scenes.some(({ key }) => key === kept.scene);
   written = location.hash;
   look(kept);
-  const said = known || !kept.scene ? "" : `There is nothing called ${kept.scene} here: if it is a folder, start messirl lab with it. This is the gridworld instead.`;
+  const said = known || !kept.scene ? "" : `Unknown problem ${kept.scene}; this is the gridworld instead. If it is a folder, start messirl lab with it.`;
   await Promise.all([open(known ? kept.scene : "gridworld", known ? kept : {}, said), show(state.view)]);
 }
 
@@ -52,7 +52,7 @@ for (const button of document.querySelectorAll("[data-view]")) {
     if (button.dataset.view === state.view) return;
     write();
     show(button.dataset.view);
-    write(true);  // so that Back leads to the view before
+    write(true);  // so that Back leads to the previous view
   });
 }
 for (const button of document.querySelectorAll("[data-export]")) button.addEventListener("click", () => save(button.dataset.export, shown, failed));
@@ -66,5 +66,5 @@ $("export").addEventListener("keydown", event => { if (event.key === "Escape") {
 catalogue = await read("catalogue").catch(error => { failed(error); throw error; });
 fill(catalogue);
 listen(remember);
-globalThis.lab = { state, shown, timings, idle };  // for those who look with the console
+globalThis.lab = { state, shown, timings, idle };  // for the console
 await restore();

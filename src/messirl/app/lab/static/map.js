@@ -1,11 +1,11 @@
-// A map of states: tiles or dots with their numbers as colours, arrows, trajectories and a scale. Everything that is seen is an
-// attribute inside the SVG, so that it can be saved as it stands.
+// A map of states: tiles or dots with colours for numbers, arrows, trajectories and a scale. All styles are attributes inside
+// the SVG, so that it can be saved as it is.
 import { cut, make, number, svg } from "./words.js";
 import { kind, on, plain, scale } from "./colours.js";
 
 const LAYERS = {
   reward: { signed: true, title: "reward" }, visits: { signed: false, title: "expected visits" },
-  policy: { signed: false, title: "chance of best action" }, truth: { signed: true, title: "true reward" },
+  policy: { signed: false, title: "probability of the best action" }, truth: { signed: true, title: "true reward" },
   difference: { signed: true, title: "difference" },
 };
 let serial = 0;
@@ -26,7 +26,7 @@ export class StateMap {
     this.build();
   }
 
-  // Size of a tile, and where the middle of each is.
+  // Size and centre of each tile.
   measure() {
     const { at, kind: shape } = this.scene, xs = at.map(p => p[0]), ys = at.map(p => p[1]);
     const [left, right, low, high] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
@@ -36,7 +36,7 @@ export class StateMap {
       this.cell = shape === "lanes" ? [86, 40] : [cell, cell];
     } else {
       const unit = 480 / Math.max(wide, tall, 4);
-      this.cell = [unit, Math.max(unit, Math.min(2.4 * unit, 260 / tall))];  // what is flat is drawn a little higher
+      this.cell = [unit, Math.max(unit, Math.min(2.4 * unit, 260 / tall))];  // flat maps are drawn a little higher
     }
     this.pad = grid ? 1 : 14;
     this.foot = shape === "lanes" ? 30 : 0;
@@ -45,7 +45,7 @@ export class StateMap {
     this.middle = at.map(([x, y]) => [this.pad + (x - left + 0.5) * this.cell[0], this.pad + (high - y + 0.5) * this.cell[1]]);
     this.legendTop = this.height + this.foot + 14;
     this.total = this.legendTop + 42;
-    this.unit = 1;  // of the drawing, per pixel of the screen: letters are as large on any map
+    this.unit = 1;  // drawing units per screen pixel: text has the same size on all maps
     this.svg.setAttribute("viewBox", `0 0 ${this.width.toFixed(1)} ${this.total.toFixed(1)}`);
   }
 
@@ -147,9 +147,9 @@ export class StateMap {
     );
   }
 
-  // Trajectories: [{ states, kind, strong }], thin ones below.
+  // Draw trajectories: [{ states, kind, strong }], thin ones below.
   drawTracks(tracks) {
-    if (this.scene.road) return;  // they jump from row to row with the traffic: the road below shows them
+    if (this.scene.road) return;  // they jump between rows with the traffic: the road below shows them
     const out = [], [w, h] = this.cell, least = this.scene.kind === "graph" ? 10 : Math.min(w, h);
     const bold = tracks.filter(({ strong }) => strong).length > 4 ? 0.6 : 1;
     tracks.forEach(({ states, kind: k, strong }, number) => {
@@ -169,7 +169,7 @@ export class StateMap {
     this.layer.tracks.replaceChildren(...out);
   }
 
-  // What is being drawn by hand: the path so far, where it can go, and the cursor of the keyboard.
+  // Draw the hand-drawn path so far, the reachable tiles, and the keyboard cursor.
   drawHand({ path = [], reachable = [], cursor = null } = {}) {
     const out = [], [w, h] = this.cell, graph = this.scene.kind === "graph", colours = plain();
     const ring = (t, attributes) => {
@@ -203,7 +203,7 @@ export class StateMap {
 
   fillTable() {
     if (!this.details.open || !this.shown) return;
-    const { shown, scene } = this, head = ["State", shown.title ?? LAYERS[shown.layer].title, ...(shown.best ? ["Likeliest action", "Chance"] : [])];
+    const { shown, scene } = this, head = ["State", shown.title ?? LAYERS[shown.layer].title, ...(shown.best ? ["Most likely action", "Probability"] : [])];
     const rows = scene.labels.map((label, i) => [label, number(shown.values[i]), ...(shown.best ? [scene.actions[shown.best[i]], number(shown.chance[i])] : [])]);
     const body = rows.map(row => make("tr", {}, ...row.map((text, i) => make(i ? "td" : "th", i ? { class: i === 2 ? "" : "n" } : { scope: "row" }, text))));
     this.rows.replaceChildren(make("table", {}, make("thead", {}, make("tr", {}, ...head.map((text, i) => make("th", { scope: "col", class: i === 1 || i === 3 ? "n" : "" }, text)))), make("tbody", {}, ...body)));

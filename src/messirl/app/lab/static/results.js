@@ -1,4 +1,4 @@
-// The second view: the figures of a reproduction, to zoom into, and the claims.
+// The view of the paper's figures: interactive curves of a reproduction, and the claims.
 import { $, make, number, prose } from "./words.js";
 import { read } from "./api.js";
 import { onChange } from "./colours.js";
@@ -6,7 +6,7 @@ import { state } from "./state.js";
 
 let found = null, begun = false, plotly = null, remember = () => {};
 
-// Plotly's own script, from the package that is installed here; loaded when it is first needed.
+// Plotly's script from the installed package; loaded when it is first needed.
 function library() {
   plotly ??= fetch("/plotly-styles").then(answer => answer.json()).then(ids => new Promise((done, failed) => {
     document.head.append(...ids.map(id => make("meta", { id })));
@@ -43,7 +43,7 @@ async function load(key) {
   $("results-story").textContent = "Reading…";
   let answer;
   try { answer = await read("results", key); } catch (error) { $("results-story").textContent = error.message; return; }
-  if (answer.dropped) return;  // another was picked meanwhile
+  if (answer.dropped) return;  // replaced by a newer request
   found = answer;
   $("results-domain").replaceChildren(...found.domains.map(({ key: domain, title }) => make("option", { value: domain }, title)));
   if (!found.domains.some(({ key: domain }) => domain === state.domain)) state.domain = found.domains[0]?.key ?? "";
@@ -53,7 +53,7 @@ async function load(key) {
 
 async function draw() {
   if (!found) return;
-  $("results-story").textContent = `Performance: ${found.measures[state.domain]}; higher is better. Means over runs with 95 % bands; drag to zoom (with a finger: + and −), double-click to see all, click a name to hide its line.`;
+  $("results-story").textContent = `Performance: ${found.measures[state.domain]}; higher is better. Means over runs with 95 % bands; drag to zoom (on a touch screen: + and −), double-click to reset, click a name to hide its line.`;
   claims();
   const exact = $("results-solver").value === "exact";
   const here = found.figures.filter(({ domain }) => domain === state.domain).map(figure => ({ ...figure, lines: figure.lines.filter(line => line.exact === exact) }))

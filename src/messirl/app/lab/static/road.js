@@ -1,4 +1,4 @@
-// One drive on the highway, unrolled: lanes across, time along, the cars that were met and the way between them.
+// One drive on the highway over time: lanes, cars, and the path between them.
 import { $, svg } from "./words.js";
 import { kind, KIND_NAMES, plain } from "./colours.js";
 

@@ -1,4 +1,4 @@
-// The similarities of all trajectories: as a matrix of squares, and as a graph of the nearest.
+// Similarities of all trajectories: a matrix, and a graph of nearest neighbours.
 import { $, make, number, svg, table } from "./words.js";
 import { kind, KIND_NAMES, plain, scale } from "./colours.js";
 
@@ -24,7 +24,7 @@ const alike = (i, j) => values[i * data.n + j] / 255 * data.most;
 
 function tell(some) {
   const text = some.length === 2 ? `${called(some[0])} and ${called(some[1])}: similarity ${number(alike(...some), 2)}`
-    : some.length === 1 ? `${called(some[0])}` : "Point at a square or a dot: its trajectories are shown on the map.";
+    : some.length === 1 ? `${called(some[0])}` : "Point at a square or a dot to show its trajectories on the map.";
   if ($("pair").textContent === text) return;
   $("pair").textContent = text;
   point(some);
@@ -76,7 +76,7 @@ function drawGraph() {
     return made;
   });
   graph.replaceChildren(...lines, ...dots);
-  graph.setAttribute("aria-label", `Graph of similarities: ${data.n} trajectories placed by what they collect, each joined to those most like it.`);
+  graph.setAttribute("aria-label", `Graph of similarities: ${data.n} trajectories placed by kernel principal components, each joined to its nearest neighbours.`);
 }
 
 function fillTable() {

@@ -1,12 +1,12 @@
-// The state of the page: what is asked for and what is shown. It stands in the fragment of the address, and comes back from it.
-export const ASKED = { // fields of a request, with the kind of each
+// State of the page: fields of requests and of the display. It is saved in the URL fragment and restored from it.
+export const ASKED = { // fields of a request, with their types
   scene: "text", seed: "number", expert: "text", experts: "number", mixture: "text", u: "number", nu: "number", lambda0: "number",
   sigma: "number", similarity: "text", theta_max: "number", weight: "number", objective: "text", method: "text", second: "text",
 };
 const BASE = { seed: 0, expert: "", experts: 1, mixture: "", u: 20, nu: 0.5, lambda0: 0.05, sigma: 1, similarity: "rbf",
   theta_max: 500, weight: 0, objective: "choices", method: "MESSI", second: "" };
 const SHOWN = { view: "try", layer: "reward", arrows: true, others: false, own: true, folder: "", domain: "" };
-const OF = { view: ["try", "results", "fits"], layer: ["reward", "visits", "policy", "truth"] };  // what these may be
+const OF = { view: ["try", "results", "fits"], layer: ["reward", "visits", "policy", "truth"] };  // allowed values
 
 export const state = { scene: "", ...BASE, ...SHOWN, drawn: [] };
 let defaults = { ...BASE };
@@ -16,7 +16,7 @@ export function begin(scene, known, kept = {}) {
   Object.assign(state, defaults, { scene, drawn: [] }, kept);
 }
 
-// What is shown, as a fragment says it; what it does not speak of is as at first.
+// Set the display from a fragment; fields that it does not have get their defaults.
 export function look(kept) {
   for (const name of Object.keys(SHOWN)) state[name] = kept[name] ?? SHOWN[name];
 }
@@ -33,7 +33,7 @@ export function toFragment() {
   return out.toString();
 }
 
-// What a fragment says, each entry of its kind; what is not understood is left out.
+// Parse a fragment; invalid entries are ignored.
 export function fromFragment(text) {
   const out = {};
   for (const [name, value] of new URLSearchParams(text.replace(/^#/, ""))) {

@@ -1,4 +1,4 @@
-// The first view: a scene, its controls, and fits that follow them.
+// The view Try: a scene, its controls, and fits that follow them.
 import { $, make, number } from "./words.js";
 import { fit, read, Failed } from "./api.js";
 import { onChange } from "./colours.js";
@@ -11,10 +11,10 @@ import { StateMap } from "./map.js";
 import { Hand } from "./draw.js";
 import * as road from "./road.js";
 
-const REST = 160;  // milliseconds without a move after which the exact fit is asked for
+const REST = 160;  // milliseconds without a change before the exact fit is requested
 export const shown = { scene: null, found: null, maps: [] };
-export const timings = [];  // milliseconds from the last move of a slider to its picture
-const done = { rough: 0, exact: 0 };  // the version of the state that was last answered
+export const timings = [];  // milliseconds from the last change of a slider to its picture
+const done = { rough: 0, exact: 0 };  // version of the last answered state
 let hand = null, saved = () => {}, version = 0, moved = null, drawnVersion = -1, flying = null, resting = 0, rested = false, pointed = [], notice = "";
 
 export function listen(remember) {
@@ -35,12 +35,12 @@ export function listen(remember) {
   onChange(() => draw());
 }
 
-// Whether nothing is asked for, and nothing will be.
+// Whether no request is running or pending.
 export const idle = () => !flying && done.rough === version && done.exact === version;
 
 const say = text => { $("speak").textContent = text; };
 
-// said : what stays to be read above the picture
+// said: notice that stays above the picture
 export async function open(key, kept = {}, said = "") {
   const before = state.scene;
   notice = said;
@@ -48,7 +48,7 @@ export async function open(key, kept = {}, said = "") {
   $("status").textContent = "Opening…";
   let scene;
   try { scene = await read("scene", key); } catch (error) { failed(error); $("scene").value = before && shown.scene ? before : key; return; }
-  if (scene.dropped) return;  // another was picked meanwhile
+  if (scene.dropped) return;  // replaced by a newer request
   begin(key, scene.defaults, kept);
   shown.scene = scene;
   shown.found = null;
@@ -77,7 +77,7 @@ function changed(dragging) {
   pump();
 }
 
-// One rough request at a time: what changes meanwhile is asked for when it is answered. An exact one gives way at once.
+// One rough request at a time: later changes wait for its answer. An exact request is replaced at once.
 function pump() {
   if (flying?.rough) return;
   if (done.rough < version) send(true);
@@ -100,7 +100,7 @@ async function send(rough) {
 }
 
 function arrived(found, mine) {
-  if (mine.rough && shown.found && !shown.found.rough && drawnVersion === mine.version) return;  // the exact one came first
+  if (mine.rough && shown.found && !shown.found.rough && drawnVersion === mine.version) return;  // the exact answer came first
   drawnVersion = mine.version;
   $("maps").classList.remove("stale");
   if (!found.tracks) for (const name of ["tracks", "kinds", "similarity", "truth"]) found[name] = shown.found[name];
@@ -114,11 +114,11 @@ function arrived(found, mine) {
   }
 }
 
-// Say what went wrong; the picture is then of before.
+// Show an error; the picture then shows the previous state.
 export function failed(error) {
   if (!(error instanceof Failed)) console.error(error);
   $("status").className = "bad";
-  $("status").textContent = error instanceof Failed ? error.message.replace(/[^.?!]$/, "$&.") : `This page cannot draw it: ${error.message}.`;
+  $("status").textContent = error instanceof Failed ? error.message.replace(/[^.?!]$/, "$&.") : `The page could not draw this: ${error.message}.`;
   $("maps").classList.add("stale");
 }
 
@@ -157,10 +157,10 @@ function draw(same = false) {
   if (!found.rough) $("lines").textContent = lines(found);
   const remarks = found.models.flatMap(model => model.remarks.map(text => `${model.label}: ${text}`));
   $("remarks").hidden = remarks.length === 0 || found.rough;
-  $("remarks").querySelector("summary").textContent = `Remarks (${remarks.length})`;
+  $("remarks").querySelector("summary").textContent = `Warnings (${remarks.length})`;
   $("remarks").querySelector("ul").replaceChildren(...remarks.map(text => make("li", {}, text)));
-  if (found.rough) return;  // the status is said once the slider rests
-  const status = found.models.map(model => `${model.label}: score ${number(model.score)}${model.performance === null ? "" : `, performance ${number(model.performance)}`}, ${model.converged ? "converged" : "not settled"}`);
+  if (found.rough) return;  // the status is shown when the slider rests
+  const status = found.models.map(model => `${model.label}: score ${number(model.score)}${model.performance === null ? "" : `, performance ${number(model.performance)}`}, ${model.converged ? "converged" : "not converged"}`);
   $("status").className = "";
   $("status").textContent = `${notice ? `${notice} ` : ""}${status.join(" · ")} · ${found.ms} ms`;
 }
@@ -171,11 +171,11 @@ function facts(model, scene) {
   if (scene.judged) put("performance", model.performance);
   put("score", model.score);
   put("held out", model.held_out);
-  if (!model.converged) out.push(" · not settled");
+  if (!model.converged) out.push(" · not converged");
   return out;
 }
 
-// What differs: rewards each in units of its own spread, visits as they are, and where the likeliest actions are others.
+// Difference of two fits: standardised rewards, visits, or states with different most likely actions.
 function difference([a, b], layer) {
   if (layer === "visits") return { values: a.visits.map((v, i) => v - b.visits[i]), title: "visits, 1st − 2nd" };
   if (layer === "policy") return { values: a.best.map((v, i) => (v === b.best[i] ? 0 : a.chance[i])), title: "where actions differ" };
@@ -202,7 +202,7 @@ function handed() {
   $("add").disabled = !hand.ready;
   $("undo").disabled = !hand.path.length && !state.drawn.length;
   $("clear").disabled = !state.drawn.length;
-  const left = shown.scene?.horizon && hand.path.length ? ` ${shown.scene.horizon - hand.path.length} more to go.` : "";
+  const left = shown.scene?.horizon && hand.path.length ? ` ${shown.scene.horizon - hand.path.length} more states are needed.` : "";
   const own = state.drawn.length ? ` ${state.drawn.length} drawn.` : "";
-  $("draw-hint").textContent = `Drag over the map, or click from place to place. With the keyboard: focus the map, Space begins, arrows go on, Enter adds, Escape drops.${left}${own}`;
+  $("draw-hint").textContent = `Drag over the map, or click from place to place. With the keyboard: focus the map, Space starts, arrows move, Enter adds, Escape discards.${left}${own}`;
 }

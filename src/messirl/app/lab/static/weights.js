@@ -1,4 +1,4 @@
-// The weights of the features: the largest as bars, all in a table.
+// Weights of the features: the largest as bars, all in a table.
 import { $, cut, make, number, svg, table } from "./words.js";
 import { plain, scale } from "./colours.js";
 
@@ -31,7 +31,7 @@ export function draw(scene, models) {
   parts.push(svg("line", { x1: zero, x2: zero, y1: 4 + 16 * head.length, y2: y, stroke: colours.soft, "stroke-width": 1 }));
   picture.setAttribute("viewBox", `0 0 ${WIDE} ${tall}`);
   picture.setAttribute("font-family", "system-ui, sans-serif");
-  picture.setAttribute("aria-label", `Weights of features: ${order.slice(0, 5).map(j => `${scene.features[j]} ${number(first[j])}`).join(", ")}. The table below has all.`);
+  picture.setAttribute("aria-label", `Weights of features: ${order.slice(0, 5).map(j => `${scene.features[j]} ${number(first[j])}`).join(", ")}. The table below has all weights.`);
   picture.replaceChildren(...parts);
   fillTable();
 }

@@ -1,4 +1,4 @@
-// Small helpers: elements, numbers in words. Text from data is always set as text, never as markup.
+// Helpers: elements, formatted numbers, tables. Text from data is always set as text, never as markup.
 const SVG = "http://www.w3.org/2000/svg";
 
 export const $ = id => document.getElementById(id);
@@ -25,12 +25,12 @@ export function number(value, digits = 3) {
   return text.replaceAll("-", "−");
 }
 
-// A sentence of the program as it is set: minus signs, and per cent that stay with their number.
+// Typesetting of a sentence: minus signs, and no line break before per cent.
 export function prose(text) {
   return text.replace(/(^|[\s(\[])-(?=[\d.])/g, "$1−").replace(/(\d) %/g, "$1\u00a0%");
 }
 
-// At most n letters of a text, none of them cut in two.
+// At most n characters of a text.
 export function cut(text, n) {
   const letters = [...text];
   return letters.length <= n ? text : `${letters.slice(0, Math.max(n - 1, 1)).join("")}…`;

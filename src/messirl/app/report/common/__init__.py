@@ -1,1 +1,1 @@
-"""What all pages share: style, markup, images, numbers as text, progress."""
+"""Shared parts of all pages: style, markup, images, numbers as text, glossary."""

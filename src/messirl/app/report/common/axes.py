@@ -1,4 +1,4 @@
-"""Figures of one or several panels, bars with names, and the colours that mean the same in all of them."""
+"""Figures with one or several panels, labelled bars, and the colours that all figures share."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 PIXELS = 115  # per inch, inside an SVG
 BLUE, INK = "#0072B2", "#222222"
-ADDS, TAKES = "#B35806", "#542788"  # the ends of the maps’ colours
+ADDS, TAKES = "#B35806", "#542788"  # the ends of the diverging colour map of maps
 
 
 def panels(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
-    """A figure of this size in inches, with one panel or with an array of them."""
+    """Return a figure of this size in inches, and its panel or array of panels."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained", dpi=PIXELS)
@@ -26,15 +26,15 @@ def panels(width: float, height: float, rows: int = 1, columns: int = 1, **optio
 
 
 def bars(ax: Axes, sizes: Floats, settled: Flags) -> None:
-    """A bar for each, from the top: orange above zero, purple below; hollow where that is not settled."""
+    """Draw a bar for each value, from the top: orange above zero, purple below, hollow if not significant."""
     for place, (size, sure) in enumerate(zip(sizes, settled, strict=True)):
         colour = ADDS if size >= 0 else TAKES
-        inside: Any = (colour, 0.55) if sure else "white"  # pale, so that intervals are seen on it
+        inside: Any = (colour, 0.55) if sure else "white"  # pale, so that intervals are visible on it
         ax.barh(place, size, height=0.6, facecolor=inside, edgecolor=colour, linewidth=0.9)
 
 
 def name_bars(ax: Axes, names: list[str]) -> None:
-    """A name beside each bar, from the top."""
+    """Label each bar with a name, from the top."""
     ax.set_yticks(np.arange(len(names)), names)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)

@@ -1,7 +1,7 @@
-"""The colours of pages, by day and by night, and which of them stand on which.
+"""Page colours of the light and dark themes, and the pairs of text and background that occur.
 
-Text needs a contrast of at least 4.5 with what it stands on (WCAG 2.1, level AA); `contrast` is that of two colours.
-What becomes of the colours of pictures by night is in night.py.
+Text needs a contrast ratio of at least 4.5 to its background (WCAG 2.1, level AA). Figures in the dark theme are
+recoloured in night.py.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DARK = {
     "undecided-on": "#2d3034",
     "undecided-edge": "#5a5f66",
 }
-TEXT = (  # colours of text, and what they stand on
+TEXT = (  # pairs of text and background
     ("ink", "paper"),
     ("ink", "pale"),
     ("ink", "verdict"),
@@ -70,13 +70,13 @@ TEXT = (  # colours of text, and what they stand on
 
 
 def contrast(one: str, other: str) -> float:
-    """(L + 0.05) / (L' + 0.05) of the relative luminances of two colours `#rrggbb`, the lighter above."""
+    """Return the contrast ratio (L + 0.05) / (L' + 0.05) of two colours `#rrggbb`, with L ≥ L' their luminances."""
     high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
 def variables(colours: dict[str, str]) -> str:
-    """The colours as they are declared in a style sheet."""
+    """Return the colours as CSS variable declarations."""
     return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
 
 

@@ -1,4 +1,4 @@
-"""The style sheet of every page: by day and by night, on a wide screen, on a telephone and on paper."""
+"""Style sheet of every page: light and dark, for wide screens, phones and print."""
 
 from __future__ import annotations
 

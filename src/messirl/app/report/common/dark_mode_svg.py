@@ -1,13 +1,13 @@
-"""Pictures by night: a style sheet inside the SVG, by which its paper, lines and letters follow the page.
+"""Dark theme of figures: a style sheet inside the SVG that recolours background, lines and text.
 
-Colours that stand for a number, those of maps, stay what they are; files on disk are as by day.
+Map colours that encode a number do not change. Files on disk have the light theme.
 """
 
 from __future__ import annotations
 
 from messirl.app.report.common.colours import DARK
 
-COLOURS = {  # of a picture by day → by night, in which lines have a contrast of at least 3 with the paper
+COLOURS = {  # light theme → dark theme, where lines have a contrast of at least 3 to the background
     "#ffffff": DARK["paper"],
     "#000000": DARK["ink"],
     "#111111": DARK["ink"],
@@ -18,7 +18,7 @@ COLOURS = {  # of a picture by day → by night, in which lines have a contrast 
     "#767676": "#9b9994",
     "#777777": "#9b9994",
     "#e4e4e4": "#30343a",  # grids
-    "#f4f4f2": "#202327",  # the ground below trajectories
+    "#f4f4f2": "#202327",  # the background of trajectories
     "#f2f2f2": "#202327",
     "#e4e4e0": "#3c4046",
     "#b8b8b8": "#565b62",
@@ -32,11 +32,11 @@ COLOURS = {  # of a picture by day → by night, in which lines have a contrast 
 
 
 def by_night(svg: bytes) -> bytes:
-    """The picture with a style sheet that changes its colours where the reader asks for dark pages."""
-    rules = [f"svg{{fill:{DARK['ink']}}}"]  # letters without a colour of their own
+    """Return the SVG with a style sheet that changes its colours if the reader prefers a dark theme."""
+    rules = [f"svg{{fill:{DARK['ink']}}}"]  # text without a colour of its own
     for day, night in COLOURS.items():
         rules += [f'[style*="{part}: {day}"]{{{part}:{night} !important}}' for part in ("fill", "stroke")]
-    # Arrows lie on colours that stay pale: a dark rim tells them apart.
+    # Arrows lie on pale colours, which do not change: a dark rim keeps them visible.
     rules.append('[style*="fill: #222222; stroke: #ffffff"]{stroke-width:1.1px !important}')
     style = f"<style>@media screen and (prefers-color-scheme: dark){{{''.join(rules)}}}</style>"
     begin = svg.index(b">", svg.index(b"<svg")) + 1

@@ -1,4 +1,4 @@
-"""The words of pages, explained once; every page ends with those that occur on it, and links to them."""
+"""Glossary of the terms on pages: every page ends with those that occur on it, and links to them."""
 
 from __future__ import annotations
 
@@ -11,97 +11,107 @@ from messirl.estimators.registry import LIGHT, METHODS
 
 LABEL = {name: method.label for name, method in METHODS.items()}
 TERMS = {
-    "nats a step": "The unit of predictions: the natural logarithm of the probability that a model gave to what was "
-    "done next, on average over all steps. 0.1 nats a step more is a factor of 1.105 in every probability.",
-    "95 % interval": "Of twenty such intervals, drawn from so many new samples, nineteen hold what is true. One that "
-    "includes zero leaves open which way a difference goes.",
-    "paired": "Two methods are compared on the same trajectories (or runs), one by one: what makes a trajectory hard "
-    "for both cancels in the difference.",
-    "held-out": "Kept away from learning, so that a prediction of it is an honest test.",
-    "expert": "A trajectory of somebody whose aims are to be learnt.",
-    "unlabelled": "A trajectory of unknown quality: it may be an expert’s, or not.",
-    "weight θ": "What one unit of a feature adds to the reward of a state or step; θ is all of them together.",
-    "contribution": "A weight times how much its feature varies over what the model expects to meet: what the feature "
-    "decides, whatever its unit.",
-    "robust std. error": "A standard error (the sandwich) that counts whole trajectories as independent, not single "
-    "choices. Of a fit with a penalty it leaves out how far the penalty draws weights towards zero.",
-    "penalty": "What is taken from the likelihood for large weights, or for weights that tell similar trajectories "
-    "apart: it steadies a fit to few trajectories, and draws weights towards zero.",
-    "λ0": "The strength of the penalty; 0 is none.",
-    "similarity": "A number for how alike two trajectories are, by their feature counts. MESSI’s penalty wants the "
-    "reward of similar trajectories to be alike.",
-    LABEL["MESSI"]: "Maximum entropy semi-supervised inverse reinforcement learning: the reward that makes the experts "
-    "likely, with a penalty on telling similar trajectories apart, experts’ or unlabelled ones.",
-    "MESSIMAX": "MESSI fed with more trajectories of the expert as the unlabelled ones: the best that they could be.",
-    "μ1": "Unlabelled trajectories of which a share ν are good, drawn as the expert’s, and the others are of people "
-    "with a reward of their own, θ1.",
-    "μ2": "As μ1, with others, whose reward is θ2, in the place of those of θ1.",
-    "μ3": "Unlabelled trajectories without a good one, of θ1 and θ2 alone: the unfavourable case.",
-    "ν": "The share of good trajectories, the expert’s own, among the unlabelled ones.",
-    LABEL["MaxEnt"]: "Maximum entropy inverse reinforcement learning from the experts alone; without a penalty "
-    "where none is named.",
-    "FittedMESSI": "MESSI where the moves are not known: where they lead is learnt from all recordings.",
-    "fitted MaxEnt-IRL": "FittedMESSI without a penalty, from the experts’ recordings alone: where moves lead is "
-    "learnt from these, too.",
-    "MaxEnt, dynamics of all": "A reward from the experts alone, without a penalty; where moves lead, from all "
-    "recordings.",
-    LABEL["RidgeStd"]: "MaxEnt-IRL with a penalty on the squares of weights, each in units of its feature’s spread.",
-    LABEL["Ridge"]: "A penalty on the squares of all weights, of MaxEnt-IRL on the experts alone where nothing else "
-    "is said: what a sceptic tries first.",
-    LABEL["Complete"]: "MESSI with all similarities equal, which shows whether it matters who is similar to whom.",
-    LABEL[
-        "Reference"
-    ]: "What is usual among the unlabelled trajectories, from which the experts’ policy is told apart.",
-    LABEL["LightPooling"]: f"Every unlabelled trajectory counts as an expert’s, but little: {LIGHT:g} where nothing "
-    "else is said.",
-    LABEL["Pooling"]: "Every unlabelled trajectory counts as an expert’s, in full.",
-    LABEL["EM"]: "Unlabelled trajectories are weighed by how likely the present reward makes them, again and again.",
-    LABEL["AbbeelNg"]: "Policies that are mixed until their feature counts are those of the experts.",
-    LABEL[
-        "MaxMargin"
-    ]: "Policies that are mixed so that their feature counts come as close to the experts’ as any mixture of them can.",
-    LABEL["SSIRL"]: "Max-margin learning that unlabelled trajectories steer, by what the experts do and what policies "
-    "found so far do.",
+    "nats per step": "The unit of scores: the natural logarithm of the probability that a model gave to the observed "
+    "choice, averaged over all steps. A gain of 0.1 nats per step makes the choices 1.105 times as probable on "
+    "average.",
+    "95 % interval": "In repeated samples, 95 % of such intervals contain the true value. Where the interval of a "
+    "difference includes zero, the direction of the difference is not clear.",
+    "paired": "Two methods are compared on the same trajectories (or runs), one by one. What makes a trajectory hard "
+    "for both methods cancels in the difference.",
+    "held-out": "Not used for fitting, so that predicting it is a fair test.",
+    "expert": "A trajectory of a demonstrator whose reward is to be learnt.",
+    "unlabelled": "A trajectory of unknown quality: it may or may not be an expert’s.",
+    "weight θ": "The change of the reward per unit of a feature. The reward of a state or step is the sum of its "
+    "features times their weights; θ is the vector of all weights.",
+    "contribution": "A weight times the spread of its feature over the states or steps that the model expects to "
+    "visit. It does not depend on the unit of the feature.",
+    "robust std. error": "The sandwich standard error, which takes whole trajectories as independent, not single "
+    "steps. For a penalised fit it does not include the bias of the penalty towards zero.",
+    "penalty": "A term subtracted from the log-likelihood: for large weights, or for weights that give similar "
+    "trajectories different rewards. It stabilises a fit to few trajectories and shrinks weights towards zero.",
+    "λ0": "The strength of the penalty; 0 means no penalty.",
+    "similarity": "A measure of how alike the feature counts of two trajectories are. MESSI’s penalty draws the "
+    "rewards of similar trajectories together.",
+    LABEL["MESSI"]: "Maximum entropy semi-supervised inverse reinforcement learning: maximum entropy inverse "
+    "reinforcement learning with a penalty that draws the rewards of similar trajectories together, expert or "
+    "unlabelled.",
+    "MESSIMAX": "MESSI with further expert trajectories as the unlabelled ones: the best case.",
+    "μ1": "Unlabelled trajectories of which a share ν follow the expert’s reward. The rest follow another reward, θ1.",
+    "μ2": "Like μ1, but the rest follow the reward θ2 instead of θ1.",
+    "μ3": "Unlabelled trajectories that follow only θ1 and θ2, none the expert’s reward: the unfavourable case.",
+    "ν": "The share of unlabelled trajectories that follow the expert’s reward.",
+    LABEL["MaxEnt"]: "Maximum entropy inverse reinforcement learning from the experts only, without a penalty unless "
+    "one is named.",
+    "FittedMESSI": "MESSI for unknown transitions: the dynamics are estimated from all recordings.",
+    "fitted MaxEnt-IRL": "FittedMESSI without a penalty, from the experts’ recordings only; the dynamics are estimated "
+    "from these, too.",
+    "MaxEnt, dynamics of all": "A reward learnt from the experts only, without a penalty, with dynamics estimated from "
+    "all recordings.",
+    LABEL["RidgeStd"]: "MaxEnt-IRL with an L2 penalty on standardised weights: each weight times the spread of its "
+    "feature.",
+    LABEL["Ridge"]: "An L2 (ridge) penalty on the weights. As the name of a method: MaxEnt-IRL with this penalty, from "
+    "the experts only unless stated otherwise.",
+    LABEL["Complete"]: "MESSI with all similarities equal. Comparing it with MESSI shows whether it matters which "
+    "trajectories are similar.",
+    LABEL["Reference"]: "The prior policy: how the unlabelled trajectories usually choose in each state. The reward "
+    "describes how the experts depart from it. As the name of a method: MaxEnt-IRL with this prior policy.",
+    LABEL["LightPooling"]: f"Weighted pooling: every unlabelled trajectory counts as {LIGHT:g} of an expert trajectory "
+    "unless another weight is given.",
+    LABEL["Pooling"]: "Every unlabelled trajectory counts as a full expert trajectory.",
+    LABEL["EM"]: "Expectation maximisation: unlabelled trajectories are weighted by their likelihood under the current "
+    "reward, and the reward is fitted again, until it no longer changes.",
+    LABEL["AbbeelNg"]: "Apprenticeship learning: a mixture of policies whose feature counts match those of the "
+    "experts, found by projection.",
+    LABEL["MaxMargin"]: "Apprenticeship learning: a mixture of policies whose feature counts are as close to the "
+    "experts’ as those of any mixture, found by maximising a margin.",
+    LABEL["SSIRL"]: "Semi-supervised apprenticeship learning: the reward separates the experts from the policies found "
+    "so far, with unlabelled trajectories outside of the margin.",
     LABEL["MWAL"]: "A mixture of policies that does no worse than the experts under any possible reward, found by "
-    "weighing features again and again.",
-    LABEL["LPAL"]: "One policy that does no worse than the experts under any possible reward, found by a linear "
-    "programme.",
-    LABEL["NgRussell"]: "The reward under which the experts do better than other policies by as much as possible.",
-    LABEL["RelativeEntropy"]: "MaxEnt-IRL without known dynamics: recorded trajectories of a base policy are weighed "
+    "multiplicative updates of feature weights.",
+    LABEL["LPAL"]: "A policy that does no worse than the experts under any possible reward, found by linear "
+    "programming.",
+    LABEL["NgRussell"]: "The reward under which the experts outperform other policies by the largest margin.",
+    LABEL["RelativeEntropy"]: "Model-free MaxEnt-IRL: recorded trajectories of a known sampling policy are weighted by "
+    "importance, so that the dynamics need not be known.",
+    LABEL["Bayesian"]: "Samples from the posterior of the reward, for experts that choose actions of higher value more "
+    "often.",
+    LABEL["Cloning"]: "The frequency of each of the experts’ actions in each state. It learns no reward.",
+    LABEL["DWBC"]: "Behaviour cloning of all trajectories, weighted by a classifier that separates experts from "
+    "unlabelled trajectories and knows the policy’s probabilities.",
+    LABEL["ISWBC"]: "Behaviour cloning of all trajectories, where a choice weighs more the more likely it is among the "
+    "experts.",
+    LABEL["DemoDICE"]: "The policy whose visits are close to the experts’, with a penalty on the distance from those "
+    "of all trajectories.",
+    LABEL["OwnPolicy"]: "MESSI whose penalty compares recorded trajectories with those of the learnt policy.",
+    LABEL["Several"]: "MESSI with one θ per group of experts, each shrunk towards a shared θ.",
+    LABEL["Mixture"]: "MESSI with latent groups of experts, which it finds itself, each with its own θ.",
+    LABEL["uniform"]: "Chance: every allowed action has the same probability.",
+    "agreement with the expert policy": "How much better a model fitted to the experts only predicts a trajectory than "
+    "the uniform policy does: the log-likelihood ratio in nats per step. Files call it likeness.",
+    "leaning": "Unlabelled trajectories lean towards the experts if their steps are more likely, on average, under the "
+    "expert policy than under the uniform policy.",
+    "influence": "How far θ moves if one trajectory is left out and the model is fitted again.",
+    "share of the penalty": "The part of MESSI’s penalty that comes from pairs that include a given trajectory.",
+    "degrees of freedom": "Of a test: the number of weights left out of the smaller model. Of a robust error: those of "
+    "its Student’s t. Of a penalty: the number of directions of θ that the experts still determine.",
+    "fixed default": "The candidate that is kept unless another is significantly better at 99.9 %: light pooling with "
+    "a light penalty or, without unlabelled trajectories, the light penalty only.",
+    "exact optimum": "The maximum of the objective to numerical precision. The paper takes a fixed number of steps "
     "instead.",
-    LABEL["Bayesian"]: "Rewards drawn from their posterior, if experts prefer what is worth more.",
-    LABEL["Cloning"]: "No reward: what the experts did in each state, counted.",
-    LABEL["DWBC"]: "Cloning of everyone, weighed by a classifier that tells experts from others and knows the policy.",
-    LABEL["ISWBC"]: "Cloning of everyone, weighed by how much likelier a choice is among the experts’.",
-    LABEL["DemoDICE"]: "The policy whose visits are near the experts’, and not far from everyone’s.",
-    LABEL["OwnPolicy"]: "MESSI whose penalty compares recorded trajectories with those of the policy that is learnt.",
-    LABEL["Several"]: "MESSI with a θ for each group of experts, drawn towards one that they share.",
-    LABEL["Mixture"]: "MESSI with groups of experts that it finds itself, each with a θ of its own.",
-    LABEL["uniform"]: "Chance: every allowed action is as likely as any other.",
-    "likeness": "How much better, in nats a step, a trajectory is explained by what the experts alone teach than by "
-    "chance. Above zero it goes where an expert would.",
-    "leaning": "Trajectories lean towards the experts if their steps are likelier under what the experts teach than "
-    "by chance, if only a little.",
-    "influence": "How far θ moves if one trajectory is left out and everything is fitted again.",
-    "share of the penalty": "How much of MESSI’s penalty comes from the pairs that a trajectory is part of.",
-    "degrees of freedom": "Of a test: how many weights the smaller model does without. Of a penalty: how many "
-    "directions of θ the experts still decide beside it.",
-    "fixed default": "What is taken unless something else is clearly better, at 99.9 %: light pooling with a light "
-    "penalty; without unlabelled trajectories, the light penalty alone.",
-    "exact optimum": "The top of the objective, found to the last digits; the paper takes a fixed number of steps.",
-    "fixed steps": "The paper’s solver: so many steps of one size uphill. It may stop before the top, or swing around "
-    "it.",
-    "nested": "The whole procedure, choosing included, judged on experts that the choice has not seen.",
+    "fixed steps": "The paper’s solver: a fixed number of gradient steps of one size. It may stop before the optimum "
+    "or oscillate around it.",
+    "nested": "Nested cross-validation: the whole procedure, including the choice, is scored on experts that were not "
+    "used for the choice.",
 }
 
 
 def anchor(term: str) -> str:
-    """Where a term is explained."""
+    """Return the HTML anchor of a term."""
     return "term-" + re.sub(r"[^a-z0-9θλμν]+", "-", term.lower()).strip("-")
 
 
 def linked(text: str, seen: set[str] | None = None) -> Html:
-    """The text with the first occurrence of every term a link to its explanation.
+    """Link the first occurrence of every term in a text to its explanation.
 
     seen : terms that have a link already; those linked here are added
     """
@@ -119,23 +129,31 @@ def linked(text: str, seen: set[str] | None = None) -> Html:
 
 
 def occurring(text: str) -> list[str]:
-    """The terms that occur in a text, in the order of the glossary."""
+    """Return the terms that occur in a text, in the order of the glossary."""
     here = {_BY_WORD[found[0].lower()] for found in _PATTERN.finditer(text)}
     return [term for term in TERMS if term in here]
 
 
 def explained(terms: Sequence[str]) -> Html:
-    """A list of terms with their explanations."""
+    """Return terms with their explanations as a definition list."""
     both = ((tag("dt", term, id=anchor(term)), tag("dd", TERMS[term])) for term in terms)
     return tag("dl", *(part for pair in both for part in pair))
 
 
 def _words(term: str) -> list[str]:
-    """How a term is written: also as its first words, in the plural, or by its symbol alone."""
-    more = {"nats a step": ["nats"], "95 % interval": ["95 %"], "held-out": ["held out"], "weight θ": ["θ", "weights"]}
+    """Return the spellings of a term: itself, plurals, symbols and synonyms."""
+    more = {
+        "nats per step": ["nats"],
+        "95 % interval": ["95 %"],
+        "held-out": ["held out"],
+        "weight θ": ["θ", "weights"],
+    }
     more |= {"expert": ["experts"], "similarity": ["similarities"], "contribution": ["contributions"]}
-    more |= {LABEL["LightPooling"]: [LABEL["LightPoolingStd"]], LABEL["Reference"]: [LABEL["ReferenceStd"]]}
-    more |= {"robust std. error": ["robust errors", "robust se"], "share of the penalty": []}
+    more |= {
+        LABEL["LightPooling"]: [LABEL["LightPoolingStd"]],
+        LABEL["Reference"]: [LABEL["ReferenceStd"], "prior policy"],
+    }
+    more |= {"robust std. error": ["robust errors", "robust se"], "agreement with the expert policy": ["likeness"]}
     return [term, *more.get(term, [])]
 
 

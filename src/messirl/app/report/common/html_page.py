@@ -1,4 +1,4 @@
-"""One page in one file, which holds everything it shows and needs no network."""
+"""Self-contained HTML pages: one file that needs no network."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 def write_page(
     place: Path, title: str, kind: str, lead: Iterable[Html], parts: Mapping[str, tuple[str, Sequence[Html]]]
 ) -> Path:
-    """Write a page: its opening, links to its parts, the parts, and the words that need explaining.
+    """Write a page: its opening, links to its sections, the sections, and a glossary of the terms that occur.
 
-    title, kind : the name of what it is about, and what kind of page it is; the window is called "title: kind"
-    parts : anchor → heading and content; a part without content is left out
+    title, kind : the subject of the page and its kind; the window title is "title: kind"
+    parts : anchor → heading and content; a section without content is left out
     """
     shown = {anchor: part for anchor, part in parts.items() if part[1]}
     opened = join(lead, "\n")
     terms = occurring(_text(join([opened, *(piece for _, content in shown.values() for piece in content)], " ")))
     if terms:
-        shown["glossary"] = ("Words explained", [explained(terms)])
+        shown["glossary"] = ("Glossary", [explained(terms)])
     links = [tag("a", heading, href=f"#{anchor}") for anchor, (heading, _) in shown.items()]
     heading = join([named(title, 80), tag("small", kind) if kind else None])
     body = tag("header", tag("h1", heading), opened, tag("nav", join(links, " ")))
@@ -54,9 +54,10 @@ def write_page(
 def opening(
     said: Sequence[str], pictures: Sequence[Html], lead: str, warnings: Iterable[str], roles: Html | None = None
 ) -> list[Html]:
-    """How every page begins: the verdict in words, the picture that shows it, what was done, and its warnings.
+    """Return the top of a page: the verdict in words, its figures, the lead paragraph and the warnings.
 
-    roles : what is to be known before the picture
+    said : sentences of the verdict
+    roles : definitions that the figures need
     """
     seen = set[str]()
     told = [tag("p", linked(as_sentence(one_line(text)), seen)) for text in said]
@@ -75,26 +76,26 @@ def opening(
 
 
 def _stopped(sentence: str) -> str:
-    """With a full stop at its end, unless it has a sign there."""
+    """Add a full stop unless the sentence ends with a punctuation mark."""
     return sentence if sentence.endswith((".", "!", "?", ":", "…")) else f"{sentence}."
 
 
 def written_with(class_: str | None = None) -> Html:
-    """The versions of the packages that the page was written with."""
+    """Return a table of the package versions that wrote the page."""
     return table([], [row("page written with", versions())], class_)
 
 
 def rerun(command: str) -> list[Html]:
-    """The command that makes the page again, where it is known."""
+    """Return the command that makes the page again, if it is known."""
     return [tag("pre", tag("code", command))] if command else []
 
 
 def drawn(
     name: str, make: Callable[[], Figure | None], folder: Path, caption: str, *, half: bool = False, small: bool = False
 ) -> list[Html]:
-    """The figure, drawn into the folder, with its caption and links to its files; nothing if there is no figure.
+    """Draw a figure into the folder and return it with its caption; an empty list if there is nothing to draw.
 
-    half, small : whether it takes half the width of a page, or is legible in that of a telephone
+    half, small : whether it takes half the page width, or fits the width of a phone
     """
     image = render(name, make, folder)
     if image is None:
@@ -106,5 +107,5 @@ def drawn(
 
 
 def _text(content: Html) -> str:
-    """What a reader sees of it."""
+    """Return the visible text of HTML."""
     return html.unescape(re.sub(r"<[^>]*>", " ", content))

@@ -1,4 +1,4 @@
-"""Figures as SVG and PNG: the same bytes for the same figure, written completely or not at all."""
+"""Figures as SVG and PNG files: deterministic bytes, written atomically."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PNG_DPI = 220
 
 @dataclass(frozen=True)
 class Image:
-    """One drawn figure."""
+    """One figure, as SVG and PNG."""
 
     name: str
     svg: bytes
@@ -30,19 +30,19 @@ class Image:
 
     @property
     def uri(self) -> str:
-        """The SVG, by day and by night, as a data URI, which needs no file and no network."""
+        """The SVG with its dark theme as a data URI, which needs no file and no network."""
         return "data:image/svg+xml;base64," + base64.b64encode(by_night(self.svg)).decode()
 
 
 def render(name: str, make: Callable[[], Figure | None], folder: Path | None = None) -> Image | None:
-    """Draw a figure in the style of the package, whatever the user has set; None if there is nothing to draw.
+    """Draw a figure in the style of the package, ignoring the user's settings; None if there is nothing to draw.
 
-    folder : where both formats are written to
+    folder : where both formats are written
     """
     import matplotlib.style
 
     with matplotlib.style.context(["default", RC]), warnings.catch_warnings():
-        # A letter that the font lacks becomes a box; the text of the page has the name in full.
+        # A glyph that the font lacks becomes a box; the text of the page has the full name.
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .*missing from")
         figure = make()
         if figure is None:
@@ -56,7 +56,7 @@ def render(name: str, make: Callable[[], Figure | None], folder: Path | None = N
 
 
 def formats(figure: Figure) -> tuple[bytes, bytes]:
-    """The figure drawn as SVG and as PNG."""
+    """Return the figure as SVG and as PNG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
@@ -65,7 +65,7 @@ def formats(figure: Figure) -> tuple[bytes, bytes]:
         engine.execute(figure)
         figure.set_layout_engine("none")  # laid out once, for both formats
     svg, png = io.BytesIO(), io.BytesIO()
-    # Not by savefig, which draws every figure that was laid out twice. No date and no program in the files: the
+    # Not savefig, which draws a figure with a layout engine twice. Without date and program name in the metadata, the
     # same results give the same bytes.
     canvas: Any = FigureCanvasSVG(figure)
     canvas.print_svg(svg, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
@@ -76,6 +76,6 @@ def formats(figure: Figure) -> tuple[bytes, bytes]:
 
 
 def write_bytes(target: Path, data: bytes) -> None:
-    """Write a temporary file and rename it, so that a full disk leaves the old file."""
+    """Write a temporary file and rename it, so that a full disk leaves the old file intact."""
     with beside(target) as part:
         part.write_bytes(data)

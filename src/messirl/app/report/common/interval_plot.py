@@ -1,4 +1,4 @@
-"""Differences with their 95 % intervals, one line each, small enough for a telephone."""
+"""Dot plot of differences with their 95 % intervals, small enough for a phone."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from messirl.inference.paired_gain import Gain
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SMALL = 3.7  # inches: a picture whose letters are legible on a telephone
+SMALL = 3.7  # inches: the width at which labels are legible on a phone
 OPEN = "#767676"  # no clear difference
-BETTER = "◂ worse · better ▸ (nats a step)"
-FAR = 4.0  # times the median size of the differences: one that is larger is named at the edge
+BETTER = "◂ worse · better ▸ (nats per step)"
+FAR = 4.0  # multiple of the median size; larger differences are written as numbers at the edge
 
 
 def gains_figure(rows: Sequence[tuple[str, Gain]], label: str, bold: str | None = None) -> Figure | None:
-    """Differences with 95 % intervals, one line each, beside a line at zero; blue is clearly better, orange worse.
+    """Draw differences with 95 % intervals around zero: significantly better in blue, worse in orange, else hollow.
 
-    bold : the name of the row that matters most
+    bold : the name of the row to emphasise
     """
     known = [(name, gain) for name, gain in rows if np.isfinite(gain.mean)]
     if not known:
@@ -55,7 +55,7 @@ def gains_figure(rows: Sequence[tuple[str, Gain]], label: str, bold: str | None 
 
 
 def _limits(gains: Sequence[Gain]) -> tuple[float, float]:
-    """What the axis shows: zero, and all differences with their intervals, but for a few that are far outside."""
+    """Return axis limits that show zero and all differences with their intervals, except a few far outside."""
     size = np.array([abs(gain.mean) for gain in gains])
     near = [gain for gain in gains if abs(gain.mean) <= max(FAR * float(np.median(size)), 1e-9)]
     ends = [end for gain in near or gains for end in (gain.low, gain.mean, gain.high) if np.isfinite(end)]

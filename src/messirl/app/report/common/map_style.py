@@ -1,4 +1,4 @@
-"""What all maps share: how large a dot may be, names that do not cover each other, and which way x and y go."""
+"""Shared parts of all maps: dot sizes, labels that do not overlap, and axis directions."""
 
 from __future__ import annotations
 
@@ -15,36 +15,39 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Box = tuple[float, float, float, float]  # left, low, right, high
-NAMES = 14  # at most on a map of dots
-LOOKED = 400  # states that are tried
-CROWDED = 5000  # dots above which names may cover some, since they are everywhere
-TILES = 150  # at most on a map of tiles
+NAMES = 14  # labels at most on a map of dots
+LOOKED = 400  # states whose label is tried
+CROWDED = 5000  # dots above which labels may cover dots
+TILES = 150  # labels at most on a map of tiles
 SIZE = 5.8  # points, of the letters of a name
 LONGEST = 18  # letters of a name
-SHORTEST = 5  # letters below which a name is not cut, but left out
+SHORTEST = 5  # letters below which a name is left out instead of cut
 GAP = 1.5  # points between a dot and its name
 SOFT = "#5b5b5b"
-AROUND = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))  # where a name may stand, by preference
-BETWEEN = (*AROUND[4:], *AROUND[:4])  # the same where lines leave a dot to its sides
-DARK, PALE = "#141414", "#fcfcfc"  # letters and arrows on colours that are the same by night, and so are these
-HALFWAY = 0.18  # luminance above which a colour has a higher contrast with black than with white
+AROUND = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))  # positions of a label, by preference
+BETWEEN = (*AROUND[4:], *AROUND[:4])  # the same, diagonals first, for dots with lines to their sides
+DARK, PALE = "#141414", "#fcfcfc"  # ink on map colours, which are the same in both themes
+HALFWAY = 0.18  # luminance above which black has a higher contrast than white
 
 
 def spacing(at: Floats) -> float:
-    """How far states are from each other, but never hardly anything of the map, nor nearly all of it."""
+    """Return the typical distance between states, clipped to between 0.4 % and 35 % of the map."""
     span = float(np.ptp(at, axis=0).max()) or 1.0
     return float(np.clip(plot.apart(at), 0.004 * span, 0.35 * span))
 
 
 def dot_diameter(at: Floats, around: Floats, width: float, height: float) -> float:
-    """In points: half of the space between states, where a map of so many inches shows what is `around` them."""
+    """Return the dot diameter in points: half the spacing of states on a map of this size in inches.
+
+    around : corners of the area that the map shows
+    """
     spans = np.maximum(np.ptp(around, axis=0), 1e-300)
     scale = float(np.min(np.array([width, height]) / spans))
     return float(np.clip(0.5 * spacing(at) * scale * 72, 1.0, 9.0))
 
 
 def say_axes(ax: Axes, *, y_down: bool = False) -> None:
-    """Write beside a map which way x and y grow, and turn it if y grows downwards."""
+    """Label the directions of x and y beside a map, and invert it if y grows downwards."""
     if y_down and not ax.yaxis_inverted():
         ax.invert_yaxis()
     look: dict[str, Any] = {"fontsize": 6.5, "color": SOFT, "labelpad": 2}
@@ -65,17 +68,17 @@ def write_names(
     around: Sequence[tuple[int, int]] = AROUND,
     inks: Sequence[str] | None = None,
 ) -> list[int]:
-    """Write names of states beside their dots, or on their tiles, in this order, as long as there is room for them.
+    """Write names of states beside their dots, or on their tiles, in this order, as long as there is room.
 
-    The figure must be laid out already. A name covers no other name and no dot, and stays on the map.
+    The layout of the figure must be done. A name covers no other name and no dot, and stays inside the map.
 
-    names : of the first, second, … state
+    names : returns the name of state i
     diameter : of the dots, in points
-    lift : how far above the middle of its tile a name stands, in tiles
-    avoid : other parts of the picture that a name beside a dot must not cover, in pixels
-    around : on which side of its dot a name may stand, by preference
-    inks : the colours of letters on coloured tiles; None is one that follows the page by night
-    Returns which states got a name.
+    lift : height of a name above the middle of its tile, in tiles
+    avoid : boxes that a name beside a dot must not cover, in pixels
+    around : positions of a name beside its dot, by preference
+    inks : text colours on coloured tiles; None follows the theme of the page
+    Returns the states that have a name.
     """
     figure = ax.get_figure()
     assert figure is not None
@@ -121,7 +124,7 @@ def write_names(
 
 
 def tile_inks(ax: Axes, at: Floats) -> list[str] | None:
-    """For each state of a map of coloured tiles the one of DARK and PALE that is legible there; None without tiles."""
+    """Return DARK or PALE for each state, whichever is legible on its tile; None without tiles."""
     from matplotlib.collections import QuadMesh
 
     found = [mesh for mesh in ax.collections if isinstance(mesh, QuadMesh)]
@@ -141,12 +144,12 @@ def tile_inks(ax: Axes, at: Floats) -> list[str] | None:
 
 
 def opposite(ink: str) -> str:
-    """The colour of the rim around letters and arrows."""
+    """Return the colour of the rim around letters and arrows."""
     return PALE if ink == DARK else DARK
 
 
 def _write(ax: Axes, text: str, at: Floats, offset: tuple[float, float], ink: str | None = None, **where: Any) -> None:
-    """Letters with a rim, which can be read on any colour."""
+    """Write text with a rim, legible on any colour."""
     from matplotlib.patheffects import withStroke
 
     rim = withStroke(linewidth=1.6, foreground="white", alpha=0.85)
@@ -159,7 +162,7 @@ def _write(ax: Axes, text: str, at: Floats, offset: tuple[float, float], ink: st
 
 
 def _measured(text: str) -> tuple[float, float]:
-    """The width and the height of a line of text, in points."""
+    """Return the width and the height of a line of text, in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -168,7 +171,7 @@ def _measured(text: str) -> tuple[float, float]:
 
 
 def _fitting(name: str, room: float) -> str | None:
-    """As much of a name as there is room for, in points; None where that is hardly any."""
+    """Return the name shortened to fit into `room` points; None if hardly anything would be left."""
     for most in range(LONGEST, SHORTEST - 1, -1):
         text = short(name, most)
         if _measured(text)[0] <= room:
@@ -183,6 +186,6 @@ def _meet(one: Box, other: Box) -> bool:
 
 
 def _covers(box: Box, dots: Floats, radius: Floats) -> bool:
-    """Whether a box covers a dot, or a part of one."""
+    """Return whether a box covers a dot or part of one."""
     near = np.maximum(np.abs(dots - [(box[0] + box[2]) / 2, (box[1] + box[3]) / 2]) - radius[:, None], 0.0)
     return bool((near < [(box[2] - box[0]) / 2, (box[3] - box[1]) / 2]).all(axis=1).any())

@@ -1,4 +1,4 @@
-"""HTML in which nothing is left unescaped: whatever is not Html already is taken as text."""
+"""HTML elements with automatic escaping: everything that is not `Html` is escaped as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class Html(str):
-    """Text that is HTML; made by `tag` and `join` only."""
+    """A string that is safe HTML; made by `tag` and `join` only."""
 
     __slots__ = ()
 
@@ -16,19 +16,19 @@ Content = str | Html | None
 
 
 def text(value: Content) -> Html:
-    """The value as HTML, escaped unless it is Html already."""
+    """Return the value as HTML, escaped unless it is Html already."""
     if value is None:
         return Html("")
     return value if isinstance(value, Html) else Html(html.escape(value))
 
 
 def join(parts: Iterable[Content], between: str = "") -> Html:
-    """Parts one after the other."""
+    """Concatenate parts as HTML."""
     return Html(html.escape(between).join(text(part) for part in parts))
 
 
 def tag(name: str, *content: Content, **attributes: str | None) -> Html:
-    """An element; `class_` is class, `data_label` is data-label, None leaves an attribute out."""
+    """Return an element; `class_` is class, `data_label` is data-label, None omits an attribute."""
     inside = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"'
         for key, value in attributes.items()
@@ -40,12 +40,12 @@ def tag(name: str, *content: Content, **attributes: str | None) -> Html:
 
 
 def table(head: Iterable[Html], rows: Iterable[Html], class_: str | None = None) -> Html:
-    """A table that scrolls in its own box where the page is narrow."""
+    """Return a table in a box that scrolls where the page is narrow."""
     return tag("div", tag("table", tag("thead", *head), tag("tbody", *rows), class_=class_), class_="wide")
 
 
 def row(*cells: Content, head: bool = False) -> Html:
-    """A row; its first cell names it."""
+    """Return a table row; its first cell is a header."""
     first, *rest = cells
     if head:
         return tag("tr", *(tag("th", cell, scope="col") for cell in cells))

@@ -1,7 +1,7 @@
-"""How a method looks in every figure: its label, colour, dashes and marker.
+"""Plot style: label, colour, dashes and marker of every method, and matplotlib settings.
 
-The colours are those of Okabe and Ito, which colour-blind readers can tell apart; dashes and markers tell the
-lines apart in black and white. EM's η is a quantity, so its lines run from light to dark.
+The colours are the colour-blind safe palette of Okabe and Ito; dashes and markers distinguish lines in black and
+white. EM's η is a quantity, so its lines run from light to dark.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from messirl.estimators.registry import METHODS
 from messirl.paper.experiments.paper_settings import AGAINST, EXACT
 
 MAIN = ("MaxEnt", "MESSIMAX", "MESSI-mu1", "MESSI-mu2", "MESSI-mu3")
-ANCHORS = ("MaxEnt", "MESSI-mu1")  # shown again beside the further baselines, for comparison
+ANCHORS = ("MaxEnt", "MESSI-mu1")  # repeated beside the further baselines
 DOMAIN_NAMES = {"highway": "Highway", "gridworld": "Grid-world", "pit": "Pit", "highway-far": "Highway, far sight"}
 
 
 @dataclass(frozen=True)
 class Look:
-    """One method's label and line."""
+    """Label and line style of one method."""
 
     label: str
     colour: str
@@ -30,7 +30,7 @@ class Look:
 
     @property
     def line(self) -> dict[str, Any]:
-        """The look as arguments for matplotlib."""
+        """The line style as matplotlib arguments."""
         return {"color": self.colour, "linestyle": self.dashes, "linewidth": self.width, "marker": self.marker}
 
 
@@ -53,7 +53,7 @@ UNKNOWN = ("#777777", "*", (0, (2, 2)))
 
 
 def look(method: str, etas: tuple[int, ...] = ()) -> Look:
-    """The look of a method, at either solver. `etas`: all η in the figure, so that light to dark covers them."""
+    """Return the style of a method, for either solver. `etas`: all η in the figure, coloured from light to dark."""
     plain = method.removesuffix(EXACT)
     if plain in LOOKS:
         return LOOKS[plain]
@@ -68,13 +68,13 @@ def look(method: str, etas: tuple[int, ...] = ()) -> Look:
 
 
 def eta_of(method: str) -> int | None:
-    """η of an EM method; None for any other."""
+    """Return η of an EM method; None for any other."""
     found = EM_METHOD.fullmatch(method)
     return None if found is None else int(found[1])
 
 
 def domain_name(domain: str) -> str:
-    """A domain in words; a comparison of two, `a against b`, in the words of both."""
+    """Return the display name of a domain, or of a comparison `a against b` of two domains."""
     first, against, second = domain.partition(AGAINST)
     if against:
         return domain_name(first) + AGAINST + domain_name(second).lower()
@@ -82,12 +82,12 @@ def domain_name(domain: str) -> str:
 
 
 def in_order(domains: list[str]) -> list[str]:
-    """The paper's order, then the rest by name."""
+    """Sort domains: in the order of the paper, then by name."""
     known = list(DOMAIN_NAMES)
     return sorted(domains, key=lambda d: (known.index(d) if d in known else len(known), d))
 
 
-# For a figure across both columns of a paper: 7.2 inches wide, type of 7 to 8 points.
+# For a two-column figure in a paper: 7.2 inches wide, type of 7 to 8 points.
 WIDTH = 7.2
 RC: dict[str, Any] = {
     "font.size": 7.5,
@@ -114,6 +114,6 @@ RC: dict[str, Any] = {
     "legend.handlelength": 3.2,
     "legend.columnspacing": 1.6,
     "svg.hashsalt": "messirl",  # the same ids inside an SVG every time
-    "svg.fonttype": "path",  # the same letters on every screen
-    "text.parse_math": False,  # a name is a name, even with a dollar in it
+    "svg.fonttype": "path",  # the same glyphs on every screen
+    "text.parse_math": False,  # names may contain dollar signs
 }

@@ -1,4 +1,4 @@
-"""Names that appear where a reader points at a picture: an invisible drawing on top of it, without any script."""
+"""Tooltips on figures: a transparent SVG overlay with titles, without scripts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from messirl.app.report.common.markup import Html, join, tag
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST = 2000  # places of one picture that have a name
-LEAST = 4.0  # points: how far from a dot one may point
+MOST = 2000  # tooltips per figure
+LEAST = 4.0  # points: smallest half-width of a hover area
 MAP_CSS = """
 figure .map { position: relative; min-width: 640px; }
 figure.half .map { max-width: 620px; min-width: 520px; }
@@ -31,7 +31,7 @@ figure .map rect:hover { stroke: var(--ink); stroke-width: 1; vector-effect: non
 
 @dataclass(frozen=True)
 class Spot:
-    """A part of a picture, in shares of its width and height from the upper left corner, and what is said of it."""
+    """A hover area, in fractions of the width and height from the upper left corner, and its tooltip."""
 
     x: float
     y: float
@@ -41,10 +41,10 @@ class Spot:
 
 
 def spots_of(ax: Axes, at: Floats, said: Callable[[int], str], reach: float) -> list[Spot]:
-    """One spot for each place (n, 2) on a map that is laid out; none where there are too many.
+    """Return one hover area per place (n, 2) of a map whose layout is done; none if there are too many places.
 
-    said : what is said of the first, second, … place
-    reach : how far it reaches to either side, in the map's own units
+    said : returns the tooltip of place i
+    reach : half-width of the area, in data units
     """
     figure = ax.get_figure()
     if len(at) > MOST or figure is None:
@@ -61,7 +61,7 @@ def spots_of(ax: Axes, at: Floats, said: Callable[[int], str], reach: float) -> 
 
 
 def over(parts: list[Html], spots: list[Spot]) -> list[Html]:
-    """The picture with these spots on top of it."""
+    """Return the figure with an overlay of these hover areas."""
     if not spots or not parts:
         return parts
     shapes = [

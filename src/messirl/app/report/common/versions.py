@@ -1,4 +1,4 @@
-"""Versions of what a page was written with."""
+"""Package versions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PACKAGES = ("messirl", "numpy", "scipy", "numba", "scikit-learn", "pyarrow", "ma
 
 
 def versions() -> str:
-    """The versions of Python and of the packages that numbers and figures depend on."""
+    """Return the versions of Python and of the packages that numbers and figures depend on."""
     return ", ".join([f"Python {platform.python_version()}", *map(_version, PACKAGES)])
 
 

@@ -1,1 +1,1 @@
-"""Pages of methods side by side: messirl compare and messirl benchmark."""
+"""Pages of method comparisons: `messirl compare` and `messirl benchmark`."""

@@ -1,4 +1,4 @@
-"""The page of a contest: which method does best, by how much, and what each costs."""
+"""Page of a method comparison: ranking, differences in performance, and computing cost."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from messirl.paper.experiments.benchmark_tasks import QUALITIES, WORLDS
 from messirl.paper.experiments.rankings import Cell, Standing
 
 PERFORMANCE = (
-    "Performance is the return of the learnt policy under the true reward, where 1 is the expert’s and 0 is that of "
+    "Performance is the return of the learnt policy under the true reward, scaled so that 1 is the expert and 0 is "
     "chance."
 )
 MEASURES = (
-    "The score is the log-probability of held-out experts, in nats a step. The distance is that of the policy’s "
-    "feature counts from those of held-out experts, where 1 is that of chance. MDPs solved and seconds of the "
-    "processor are per run, choosing the knobs included."
+    "The score is the log-probability of held-out experts, in nats per step. The distance is between the feature "
+    "counts of the policy and of held-out experts, scaled so that 1 is chance. MDPs solved and CPU seconds are per "
+    "run, including the choice of hyperparameters."
 )
 KNOBS = (
-    "The knobs (settings) of each method were chosen by the experts alone, the same way for all: the best in five-fold "
-    "cross-validation, or its default with fewer than five experts"
+    "The hyperparameters of every method were chosen in the same way, from the experts only: by five-fold "
+    "cross-validation, or the defaults with fewer than five experts"
 )
-BELOW = "; those that were taken most often stand below the name."
-BOLD = "The best mean of every column is bold; whether it is clearly the best, its interval says."
+BELOW = ". Those chosen most often are below the name of the method."
+BOLD = "The best mean of every column is bold; its interval shows whether it is significantly the best."
 
 
 def write_contest_report(record: ContestRecord, out: Path) -> Path:
-    """Draw the figures into out/figures and write out/report.html; returns its path."""
+    """Draw the figures into out/figures, write out/report.html and return its path."""
     folder, one = out / "figures", len(record.cells) == 1
     parts = {
-        "table": ("Every method" if one else "What was measured", _told(record)),
+        "table": ("Results by method" if one else "Measures", _told(record)),
         **({} if one else _tables(record)),
-        "failures": ("What could not be done", _failures(record.cells)),
+        "failures": ("Failed runs", _failures(record.cells)),
         "environment": ("Environment", [_origin(record), written_with()]),
         "rerun": ("How to run it again", rerun(record.command)),
     }
@@ -54,7 +54,7 @@ def write_contest_report(record: ContestRecord, out: Path) -> Path:
 
 
 def _told(record: ContestRecord) -> list[Html]:
-    """What the numbers are; of a single cell with the table of all of them."""
+    """Explain the measures; for a single cell, add the table of all methods."""
     if len(record.cells) > 1:
         return [tag("p", linked(f"{PERFORMANCE} {BOLD} {KNOBS}."))]
     cell = record.cells[0]
@@ -66,26 +66,26 @@ def _gains(cell: Cell, folder: Path) -> list[Html]:
     rows = [(label(one.method), main_measure(cell, one)[1]) for one in cell.standings if one.method != cell.base]
     words = "◂ worse · better ▸ (performance)" if cell.truth else BETTER
     caption = (
-        f"Which is better? Every method beside {label(cell.base)}, paired, with 95 % intervals. Blue is clearly "
-        "better, orange clearly worse, hollow neither."
+        f"Which is better? The difference of every method from {label(cell.base)}, paired by run, with 95 % intervals. "
+        "Blue is significantly better, orange significantly worse, hollow neither."
     )
     return drawn("gains", partial(gains_figure, rows, words), folder, caption, small=True)
 
 
 def _ranks(record: ContestRecord, folder: Path) -> list[Html]:
     caption = (
-        "Ranks. The mean rank of every method over all problems, by performance, with 95 % intervals over runs; the "
-        "best overall on top."
+        "Ranks. The mean rank of every method over all problems, by performance, with 95 % intervals over runs. The "
+        "best method overall is on top."
     )
     return drawn("ranks", partial(ranks_figure, record), folder, caption)
 
 
 def _whole(cell: Cell) -> list[Html]:
-    """All measures of one cell."""
-    heads = ["method", "performance" if cell.truth else None, f"over {label(cell.base)}", "score", "distance"]
+    """Return the table of all measures of one cell."""
+    heads = ["method", "performance" if cell.truth else None, f"gain over {label(cell.base)}", "score", "distance"]
     heads += ["MDPs solved", "CPU s", "runs", "converged"]
     rows = [_line(cell, one) for one in cell.standings if one.runs]
-    say = f"Every method is compared with {label(cell.base)} run by run; intervals are of these paired differences."
+    say = f"Gains over {label(cell.base)} are paired by run; their intervals are of the paired differences."
     return [tag("p", say), table([row(*(head for head in heads if head), head=True)], rows, "results")]
 
 
@@ -106,7 +106,7 @@ def _line(cell: Cell, one: Standing) -> Html:
 
 
 def _number(gain: Gain, *, signed: bool = False) -> Html:
-    """A mean with its interval below it."""
+    """Format a mean with its interval below it."""
     if np.isnan(gain.mean):
         return join(["–"])
     mean = fixed(gain.mean, 3, signed=signed)
@@ -115,7 +115,7 @@ def _number(gain: Gain, *, signed: bool = False) -> Html:
 
 
 def _tables(record: ContestRecord) -> dict[str, tuple[str, Sequence[Html]]]:
-    """A table of performance for every number of experts and kind of unlabelled trajectories."""
+    """Return a table of performance per number of experts and kind of unlabelled trajectories."""
     out: dict[str, tuple[str, Sequence[Html]]] = {}
     problems = sorted({cell.problem for cell in record.cells}, key=WORLDS.index)
     for n in sorted({cell.experts for cell in record.cells}):
@@ -124,13 +124,16 @@ def _tables(record: ContestRecord) -> dict[str, tuple[str, Sequence[Html]]]:
             here = {c.problem: c for c in record.cells if (c.experts, c.unlabelled) == (n, quality)}
             if here:
                 rows = [row(label(m), *(_best(here.get(p), m) for p in problems)) for m in record.methods]
-                content += [tag("h3", f"Unlabelled {quality}"), table([row("", *problems, head=True)], rows, "results")]
+                content += [
+                    tag("h3", f"Unlabelled trajectories: {quality}"),
+                    table([row("", *problems, head=True)], rows, "results"),
+                ]
         out[f"experts-{n}"] = (f"Performance with {many(n, 'expert')}", content)
     return out
 
 
 def _best(cell: Cell | None, method: str) -> Html:
-    """The performance of a method; in bold where no other is ahead on average."""
+    """Format the performance of a method, in bold if no other has a higher mean."""
     if cell is None:
         return join(["–"])
     one = cell.of(method)
@@ -147,7 +150,7 @@ def _failures(cells: Sequence[Cell]) -> list[Html]:
                 place = f"{cell.problem}, {cell.unlabelled}, {many(cell.experts, 'expert')}"
                 found.setdefault((label(one.method), one.failure), []).append(place)
     rows = [row(method, why, "; ".join(places[:6])) for (method, why), places in found.items()]
-    return [table([row("method", "why", "where", head=True)], rows, "fit")] if rows else []
+    return [table([row("method", "error", "problems", head=True)], rows, "fit")] if rows else []
 
 
 def _origin(record: ContestRecord) -> Html:

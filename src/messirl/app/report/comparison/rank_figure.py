@@ -1,4 +1,4 @@
-"""Mean ranks of methods, a panel for each kind of unlabelled trajectories, a mark for each number of experts."""
+"""Figure of mean ranks: a panel per kind of unlabelled trajectories, a mark per number of experts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ APART = 0.22  # between the marks of one method, where two methods are 1 apart
 
 
 def ranks_figure(record: ContestRecord) -> Figure | None:
-    """Mean ranks with their 95 % intervals over runs, the best method on top."""
+    """Draw mean ranks with their 95 % intervals over runs, the best method on top."""
     from matplotlib.lines import Line2D
 
     kinds = [quality for quality in QUALITIES if any(cell.unlabelled == quality for cell in record.cells)]

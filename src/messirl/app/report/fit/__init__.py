@@ -1,1 +1,1 @@
-"""Pages of fits, selections and diagnoses."""
+"""Pages of fits, selections, diagnoses and evaluations."""

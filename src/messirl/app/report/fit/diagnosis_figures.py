@@ -1,4 +1,4 @@
-"""Figures of a diagnosis: agreement with the expert policy, shares of the penalty, influence on θ, and shrinkage."""
+"""Figures of a diagnosis: agreement with the expert policy, shares of the penalty, influence and shrinkage."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-UNLIKE = "#E69F00"  # of those below zero; BLUE is for those above
+UNLIKE = "#E69F00"  # below zero; BLUE is above
 BARS = 15  # bars in the figure of influence
 DIRECTIONS, FEATURES = 6, 6  # panels, and bars in each
-DOTS = 20_000  # that one figure has at most
-NAMED = 4  # dots with a name
-LEAST_SHRUNK = 0.01  # a direction that is shrunk less is not drawn
-EDGE = 0.01  # share of the trajectories on either side that may be drawn at the edge
+DOTS = 20_000  # per figure at most
+NAMED = 4  # labelled dots
+LEAST_SHRUNK = 0.01  # directions that are shrunk less are not drawn
+EDGE = 0.01  # fraction of trajectories on either side that may be drawn at the edge
 AGREEMENT = "agreement with the expert policy (nats per step)"
 
 
@@ -52,7 +52,7 @@ def likeness_figure(record: DiagnosisRecord) -> Figure | None:
 
 
 def share_figure(record: DiagnosisRecord) -> Figure | None:
-    """Draw agreement against the share of the penalty: a large share far to the left is a bad influence."""
+    """Draw the share of the penalty against agreement with the expert policy."""
     found = record.diagnosis
     values = found.likeness.unlabelled
     if not np.isfinite(values).any() or not found.share.any():
@@ -93,7 +93,7 @@ def share_figure(record: DiagnosisRecord) -> Figure | None:
 
 
 def influence_figure(record: DiagnosisRecord) -> Figure | None:
-    """The trajectories without which θ moves most."""
+    """Draw bars of the trajectories with the largest influence on θ."""
     order = record.most_influential[:BARS]
     if not order.size or record.diagnosis.influence is None:
         return None
@@ -111,7 +111,7 @@ def influence_figure(record: DiagnosisRecord) -> Figure | None:
 
 
 def directions_figure(record: DiagnosisRecord) -> Figure | None:
-    """The directions that the penalty shrinks most, each as signed bars of its heaviest features."""
+    """Draw the directions that the penalty shrinks most, each as signed bars of its largest weights."""
     found = [d for d in record.diagnosis.directions if d.shrinkage > LEAST_SHRUNK][:DIRECTIONS]
     if not found:
         return None
@@ -128,7 +128,7 @@ def directions_figure(record: DiagnosisRecord) -> Figure | None:
         name_bars(ax, [short(name, 26) for name, _ in parts])
         ax.set_xlim(-1.05, 1.05)
         ax.set_xticks([-1.0, -0.5, 0.0, 0.5, 1.0])
-        ax.set_title(f"{whole_per_cent(direction.shrinkage)} taken away", loc="left")
+        ax.set_title(f"shrunk by {whole_per_cent(direction.shrinkage)}", loc="left")
     for ax in every[len(found) :]:
         ax.set_visible(False)
     for ax in every[max(len(found) - columns, 0) : len(found)]:
@@ -138,13 +138,13 @@ def directions_figure(record: DiagnosisRecord) -> Figure | None:
 
 
 def likeness_limits(record: DiagnosisRecord) -> tuple[float, float]:
-    """Return the limits of the axis of agreement: nearly all trajectories, zero and the held-out experts."""
+    """Return limits of the axis of agreement that show nearly all trajectories, zero and the held-out experts."""
     values: Floats = record.diagnosis.likeness.unlabelled
     finite = values[np.isfinite(values)]
     anchors = [0.0, record.diagnosis.likeness.expert]
     low, high = np.quantile(finite, [EDGE, 1.0 - EDGE])
     middle = max(high, *anchors) - min(low, *anchors) or 1.0
-    # A few that are only slightly outside are shown in place.
+    # Values only slightly outside are shown in place.
     low = finite.min() if finite.min() > low - 0.25 * middle else low
     high = finite.max() if finite.max() < high + 0.25 * middle else high
     low, high = min(float(low), *anchors), max(float(high), *anchors)
@@ -153,14 +153,14 @@ def likeness_limits(record: DiagnosisRecord) -> tuple[float, float]:
 
 
 def beyond(record: DiagnosisRecord) -> int:
-    """How many trajectories are drawn at the edge, because they are far outside."""
+    """Return the number of trajectories far outside the limits, which are drawn at the edge."""
     low, high = likeness_limits(record)
     values = record.diagnosis.likeness.unlabelled
     return int(((values < low) | (values > high)).sum())
 
 
 def _dots(share: Floats) -> Ints:
-    """The trajectories that are drawn: all, or of very many those with large shares, and some of the others."""
+    """Return the trajectories to draw: all or, of very many, those with large shares and a sample of the rest."""
     if share.size <= DOTS:
         return np.arange(share.size)
     order, half = np.argsort(-share, kind="stable"), DOTS // 2
@@ -168,7 +168,7 @@ def _dots(share: Floats) -> Ints:
 
 
 def _apart(order: Ints, x: Floats, y: Floats) -> list[int]:
-    """The dots whose names would not overlap the name of an earlier one."""
+    """Return the dots whose labels do not overlap the label of an earlier one."""
     kept: list[int] = []
     for j in order.tolist():
         if all(abs(x[j] - x[k]) > 0.12 or abs(y[j] - y[k]) > 0.06 for k in kept):

@@ -1,4 +1,4 @@
-"""The page of a diagnosis, which says whether the unlabelled trajectories help."""
+"""Page of a diagnosis: whether the unlabelled trajectories help, and which of them."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from messirl.app.report.fit.group_section import groups_section
 from messirl.app.workflow.narrative import plain_names
 from messirl.app.workflow.record import DiagnosisRecord
 
-SHOWN = 10  # rows of each table
-HEAVIEST = 4  # features of a direction
+SHOWN = 10  # rows per table
+HEAVIEST = 4  # features listed per direction
 
 
 def write_diagnosis_report(record: DiagnosisRecord, out: Path) -> Path:
-    """Draw the figures into out/figures and write out/report.html; returns its path."""
+    """Draw the figures into out/figures, write out/report.html and return its path."""
     folder = out / "figures"
     parts = {
         "verdict": ("Do they help?", _verdict(record)),
-        "groups": ("Which groups", groups_section(record.by, folder)),
-        "trajectories": ("Which ones", _trajectories(record, folder)),
-        "directions": ("What the penalty decides", _directions(record, folder)),
+        "groups": ("Results by group", groups_section(record.by, folder)),
+        "trajectories": ("Which trajectories", _trajectories(record, folder)),
+        "directions": ("Effect of the penalty", _directions(record, folder)),
         "settings": ("Settings", [tables.words_table(record.settings), written_with()]),
         "rerun": ("How to run it again", rerun(record.command)),
     }
     lead = (
         f"MESSI with λ0 = {record.lambda0:g} was fitted to {record.counts.get('expert', 0):,} expert and "
-        f"{len(record.ids):,} unlabelled trajectories. Whether these help is judged by what the best choice of method "
-        "gains from them; who they are and what they do, by this fit."
+        f"{len(record.ids):,} unlabelled trajectories. The verdict above rests on the best method chosen by "
+        "cross-validation; the rankings and the effect of the penalty below rest on this fit."
     )
     warned = tables.with_plain_names(record.warnings, record.features)
     first = opening(record.in_words, _pictures(record, folder), lead, warned)
@@ -46,19 +46,19 @@ def write_diagnosis_report(record: DiagnosisRecord, out: Path) -> Path:
 
 
 def _pictures(record: DiagnosisRecord, folder: Path) -> list[Html]:
-    """Draw what held-out experts gain from them, and their agreement with the expert policy."""
+    """Draw the gain on held-out experts, and the agreement with the expert policy."""
     found, shown = record.diagnosis, list[Html]()
     if found.use is not None:
         caption = (
-            f"Did they help? What held-out experts gain with {found.use.using} over {found.use.alone}, with its 95 % "
-            "interval."
+            f"Did they help? The gain on held-out experts of {found.use.using} (with the unlabelled trajectories) over "
+            f"{found.use.alone} (experts only), with its 95 % interval."
         )
         rows = [("with them", found.use.gain)]
         shown += drawn("use", partial(gains_figure, rows, BETTER), folder, caption, small=True)
     caption = (
-        "Agreement with the expert policy. How much better a fit to the experts only explains each unlabelled "
-        "trajectory than chance does (its likeness, not shrunk). Blue is above zero. The dashed line is the mean of "
-        "held-out experts."
+        "Agreement with the expert policy. How much better a model fitted to the experts only predicts each unlabelled "
+        "trajectory than chance does, before shrinkage. Blue is above zero. The dashed line is the mean of held-out "
+        "experts."
     )
     beyond = figures.beyond(record) if np.isfinite(found.likeness.unlabelled).any() else 0
     if beyond:
@@ -67,18 +67,18 @@ def _pictures(record: DiagnosisRecord, folder: Path) -> list[Html]:
 
 
 def _verdict(record: DiagnosisRecord) -> list[Html]:
-    """The reasons for the verdict, but for the one that the page begins with."""
+    """Return the evidence for the verdict, except the sentence that opens the page."""
     found = record.diagnosis
     first = None if found.use is None else found.use.sentence
     return [tag("ul", *(tag("li", linked(f"{as_sentence(text)}.")) for text in found.evidence if text != first))]
 
 
 def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:
-    """Rankings by agreement with the expert policy and by influence."""
+    """Return rankings by agreement with the expert policy and by influence."""
     most, least = record.extremes(SHOWN)
     caption = (
-        "Shares. Agreement against each trajectory’s share of the penalty. Trajectories high up decide what the "
-        "penalty does; those high up and left of zero decide much and do not agree with the expert policy."
+        "Shares. The share of the penalty against agreement, per trajectory. Trajectories at the top determine the "
+        "penalty most. Those at the top left do so although they do not agree with the expert policy."
     )
     out = drawn("shares", partial(figures.share_figure, record), folder, caption, half=True)
     out += [tag("p", linked(text)) for text in _ranking(record)]
@@ -88,8 +88,8 @@ def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:
     if influential.size:
         measured = f"measured for the {influential.size:,} with the largest shares"
         caption = (
-            "Influence. How far θ moves, in the metric of the likelihood, if a trajectory is left out and everything "
-            f"is fitted again; {measured}. Blue ones agree with the expert policy."
+            "Influence. How far θ moves, in the metric of the likelihood, if a trajectory is left out and the model "
+            f"is fitted again; {measured}. Blue trajectories agree with the expert policy."
         )
         out += [tag("h3", "Most influential"), _table(record, influential[:SHOWN])]
         out += drawn("influence", partial(figures.influence_figure, record), folder, caption, small=True)
@@ -97,46 +97,46 @@ def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:
 
 
 def _ranking(record: DiagnosisRecord) -> list[str]:
-    """Say how trajectories are ranked by agreement with the expert policy."""
+    """Explain how trajectories are ranked by agreement with the expert policy."""
     found = record.diagnosis.likeness.agreement
     if not np.isfinite([found.mean, found.between, found.within]).all():
         return []
-    differ = f"trajectories differ by {rounded(found.between, 2)} nats per step"
+    differ = f"Agreement varies between trajectories with a standard deviation of {rounded(found.between, 2)}."
     if found.between == 0.0:
-        differ = "differences between trajectories cannot be told from that: the order below says little"
+        differ = "Trajectories do not differ by more than this noise, so the order below says little."
     return [
-        "The mean of a few steps is mostly noise. So agreement is shrunk towards the mean of the unlabelled "
-        f"trajectories, weighted by their precision, {score(found.mean, 3, signed=True)}, the more the shorter a "
-        f"trajectory is. Its steps have a standard deviation of {rounded(found.within, 2)} nats, and {differ}. "
-        "Shares and influence are of agreement before it is shrunk. The first table is ordered by the lower end of "
-        "the 95 % interval and the second by its upper end."
+        "The mean of a few steps is mostly noise. Agreement is therefore shrunk towards the precision-weighted mean of "
+        f"the unlabelled trajectories, {score(found.mean, 3, signed=True)}: the shorter a trajectory, the more. "
+        f"Within a trajectory, steps have a standard deviation of {rounded(found.within, 2)} nats. {differ} "
+        "The figures show agreement before shrinkage. The first table is ordered by the lower end of the 95 % interval "
+        "and the second by its upper end."
     ]
 
 
 def _directions(record: DiagnosisRecord, folder: Path) -> list[Html]:
-    """The directions of θ in which the penalty overrules what the experts say."""
+    """Return the directions of θ that the penalty shrinks most."""
     found = record.diagnosis
     say = (
-        f"Of {found.identified:,} directions of θ that the experts can decide, the penalty leaves them "
-        f"{fixed(found.degrees_of_freedom, 1)} (effective degrees of freedom)."
+        f"Of {found.identified:,} directions of θ that the experts identify, the penalty leaves "
+        f"{fixed(found.degrees_of_freedom, 1)} effective degrees of freedom."
     )
     rows = [
         row(whole_per_cent(d.shrinkage), _made_of(d.largest(plain_names(record.features), HEAVIEST)))
         for d in found.directions[:SHOWN]
     ]
     caption = (
-        "Directions. What the penalty shrinks most, each as the weights of its heaviest features: moving θ this way "
-        "changes what the unlabelled trajectories disagree about."
+        "Directions. The directions of θ that the penalty shrinks most, with the largest weights of each. Moving θ "
+        "along them gives similar trajectories different rewards."
     )
     return [
         tag("p", say),
         *drawn("directions", partial(figures.directions_figure, record), folder, caption),
-        table([row("taken away", "direction", head=True)], rows, "fit"),
+        table([row("shrunk by", "direction", head=True)], rows, "fit"),
     ]
 
 
 def _table(record: DiagnosisRecord, order: Ints) -> Html:
-    columns = ("agreement", "95 % interval", "not shrunk", "steps", "share", "similarity to the experts", "influence")
+    columns = ("agreement", "95 % interval", "unshrunk", "steps", "share", "similarity to the experts", "influence")
     rows = []
     for one, j in zip(record.rows(order), order, strict=True):
         known = np.isfinite([one["agreement_low"], one["agreement_high"]]).all()
@@ -150,6 +150,6 @@ def _table(record: DiagnosisRecord, order: Ints) -> Html:
 
 
 def _made_of(parts: list[tuple[str, float]]) -> Html:
-    """`+0.71 water, −0.70 home`."""
+    """Return the weights of a direction: `+0.71 water, −0.70 home`."""
     weights = [join([tag("b", score(weight, 2, signed=True)), " ", named(name, 28)]) for name, weight in parts]
     return join(weights, ", ")

@@ -1,4 +1,4 @@
-"""The page of an evaluation: how well a saved model predicts trajectories, beside chance."""
+"""Page of an evaluation: how well a saved model predicts trajectories, compared with chance."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from messirl.app.workflow.evaluation_record import EvaluationRecord
 
 
 def write_evaluation_report(record: EvaluationRecord, title: str, out: Path) -> Path:
-    """Draw the figure into out/figures and write out/report.html; returns its path."""
+    """Draw the figure into out/figures, write out/report.html and return its path."""
     caption = (
-        "Better than chance? Every trajectory by how much better the model predicts it than the uniform policy does; "
-        "the mark above is the mean over all steps, with its 95 % interval."
+        "Better than chance? How much better the model predicts each trajectory than the uniform policy does. The mark "
+        "above the bars is the mean over all steps, with its 95 % interval."
     )
     figure = partial(spread_figure, record.each, record.gain, BETTER)
     pictures = drawn("chance", figure, out / "figures", caption, small=True)
     numbers = {
         "trajectories": f"{record.trajectories:,}",
         "steps": f"{record.steps:,}",
-        "log-probability, nats a step": score(record.score),
-        "of the uniform policy": score(record.uniform),
-        "most likely next state was the next": share(record.next_state_accuracy, 1),
+        "log-probability, nats per step": score(record.score),
+        "log-probability of the uniform policy": score(record.uniform),
+        "next state was the most likely one": share(record.next_state_accuracy, 1),
     }
-    about = {"model": record.model, "problem": record.folder, "which": record.test or "all trajectories"}
+    about = {"model": record.model, "problem": record.folder, "trajectories": record.test or "all"}
     parts = {
         "scores": ("Scores", [table([], [row(name, value) for name, value in numbers.items()], "fit")]),
         "about": (
@@ -40,6 +40,6 @@ def write_evaluation_report(record: EvaluationRecord, title: str, out: Path) -> 
         "rerun": ("How to run it again", rerun(record.command)),
     }
     lead = f"A saved model was evaluated on {many(record.steps, 'step')} of {record.folder}."
-    warned = [f"The folder is another problem than the model’s: {', '.join(record.differences)}."]
+    warned = [f"The problem differs from the one that the model was fitted to: {', '.join(record.differences)}."]
     first = opening(record.in_words, pictures, lead, warned if record.differences else [])
     return write_page(out / "report.html", title, "evaluation", first, parts)

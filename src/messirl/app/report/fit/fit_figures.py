@@ -1,4 +1,4 @@
-"""Figures of one fit: weights, scores beside the baselines, convergence."""
+"""Figures of one fit: weights, scores of the method and its baselines, convergence."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from messirl.app.workflow.fit_recordings import RecordingsRecord
 
 MOST_FEATURES = 40
-MANY = 1000  # states, moves or dots above which they are drawn as pixels
+MANY = 1000  # states, transitions or dots above which they are rasterised
 HELD_OUT: dict[str, Any] = {"marker": "o", "markersize": 5.5}
 EXPERT: dict[str, Any] = {"marker": "D", "markersize": 4.0, "markerfacecolor": "white"}
 
 
 def weights_figure(record: FitRecord) -> Figure:
-    """θ as bars, the largest on top, with 95 % intervals where they are known."""
+    """Draw θ as bars, the largest on top, with 95 % intervals where they are known."""
     order = record.by_size[:MOST_FEATURES]
     theta, half = record.model.theta_[order], record.half_widths()[order]
     figure, ax = panels(SMALL, 0.7 + 0.17 * max(len(order), 3))
@@ -51,7 +51,7 @@ def weights_figure(record: FitRecord) -> Figure:
 
 
 def scores_figure(scores: list[Score]) -> Figure | None:
-    """Log-probability per step: filled dots on held-out, hollow ones on the expert's own trajectories."""
+    """Draw log-probabilities per step: filled dots for held-out trajectories, hollow ones for the experts."""
     values = _values(scores)
     if np.isfinite(values).sum() < 2:
         return None
@@ -71,19 +71,19 @@ def scores_figure(scores: list[Score]) -> Figure | None:
     ax.set_xlim(low, high)
     ax.tick_params(axis="y", length=0)
     ax.locator_params(axis="x", nbins=5)
-    ax.set_xlabel("log-probability a step (nats)\nfurther right is better")
+    ax.set_xlabel("log-probability (nats per step)\nfurther right is better")
     _score_legend(figure, values)
     return figure
 
 
 def far_below(scores: list[Score]) -> bool:
-    """Whether some method is only named at the left edge of the dot plot, because its dot would be far outside."""
+    """Return whether a score is too low for the axis, so that it is only written at the left edge."""
     values = _values(scores)
     return bool(np.isfinite(values).any() and (values < score_limits(values)[0]).any())
 
 
 def score_limits(values: Floats) -> tuple[float, float]:
-    """The part of the axis that shows how most methods differ."""
+    """Return axis limits that show how most methods differ."""
     finite = values[np.isfinite(values)]
     best, middle, worst = float(finite.max()), float(np.median(finite)), float(finite.min())
     alike = ALIKE * max(abs(best), abs(worst))
@@ -94,7 +94,7 @@ def score_limits(values: Floats) -> tuple[float, float]:
 
 
 def convergence(record: FitRecord | RecordingsRecord, folder: Path) -> list[Html]:
-    """How the search went: its picture, with where it ended."""
+    """Return the figure of the optimisation, with its end in the caption."""
     model = record.model
     caption = (
         f"Convergence. The objective ends at {score(model.objective_)} after {many(model.n_iter_, 'iteration')}: "
@@ -104,7 +104,7 @@ def convergence(record: FitRecord | RecordingsRecord, folder: Path) -> list[Html
 
 
 def history_figure(record: FitRecord | RecordingsRecord) -> Figure:
-    """The objective and the projected gradient over the iterations."""
+    """Draw the objective and the projected gradient over the iterations."""
     figure, ax = panels(SMALL, 1.9)
     plot.history(record.model, ax)
     other = figure.axes[-1]
@@ -119,13 +119,13 @@ def history_figure(record: FitRecord | RecordingsRecord) -> Figure:
 
 
 def _values(scores: list[Score]) -> Floats:
-    """The held-out and the expert score of each method, (n, 2); NaN where there is none."""
+    """Return the held-out and the expert score of each method, (n, 2); NaN if missing."""
     both = [[s.held_out, s.expert] for s in scores]
     return np.array([[np.nan if v is None else float(v) for v in pair] for pair in both])
 
 
 def _dot(ax: Axes, value: float, place: int, low: float, **look: Any) -> None:
-    """Draw a dot, unless it is far outside."""
+    """Draw a dot unless it is below the axis."""
     if value >= low:
         ax.plot([value], [place], linestyle="none", zorder=3, **look)
 

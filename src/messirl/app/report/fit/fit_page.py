@@ -1,4 +1,4 @@
-"""The report of one fit: what was learned, and how well it predicts compared with the baselines."""
+"""Report of one fit: the learnt reward and policy, and the scores of the fit and its baselines."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from messirl.app.workflow.record import FitRecord, Score
 from messirl.estimators.registry import described
 
 PENALISED = (
-    "The robust std. error of a fit with a penalty is how much the penalised weight varies from sample to sample. How "
-    "far the penalty draws it towards zero is no part of it, so that it is no test of the weight itself: preferences "
-    "are judged by a fit without the penalty."
+    "The robust std. error of a penalised fit measures how much the shrunk weight varies from sample to sample. It "
+    "does not include the bias of the penalty towards zero, so it is no test of the weight. Preferences are therefore "
+    "tested with a fit without the penalty."
 )
 
 
 def write_fit_report(record: FitRecord, out: Path) -> Path:
-    """Draw the figures into out/figures and write out/report.html; returns its path."""
+    """Draw the figures into out/figures, write out/report.html and return its path."""
     _check(record)
     folder = out / "figures"
     parts = {
         "scores": ("Scores", _scores(record, folder)),
-        "groups": ("Group by group", groups_section(record.by, folder)),
+        "groups": ("Results by group", groups_section(record.by, folder)),
         "weights": ("Reward by feature", _weights(record, folder)),
-        "maps": ("Reward and visits on the map", _maps(record, folder)),
+        "maps": ("Maps of reward and visits", _maps(record, folder)),
         "policy": ("Policy", _policy(record, folder)),
-        "base": ("Base policy, and what the experts change in it", base_section(record, folder, _which(record))),
+        "base": ("Prior policy, and how the experts depart from it", base_section(record, folder, _which(record))),
         "convergence": ("Convergence", fit_figures.convergence(record, folder)),
         "settings": ("Settings", [tables.words_table(record.settings), written_with("environment")]),
         "rerun": ("How to run it again", rerun(record.command)),
@@ -51,20 +51,20 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
 
 
 def _pictures(record: FitRecord, folder: Path) -> list[Html]:
-    """What the experts want, and what using the unlabelled trajectories gains."""
+    """Draw the experts' preferences, and the gain from using the unlabelled trajectories."""
     shown = preferences_picture(record.preferences, folder)
     if record.verdict is not None and record.verdict.without:
         gains = partial(gains_figure, list(record.verdict.without.items()), BETTER)
         caption = (
-            "Did the unlabelled trajectories help? What the fit gains on held-out trajectories over each method that "
-            "does without them, with 95 % intervals; hollow and grey is no clear difference."
+            "Did the unlabelled trajectories help? The gain of the fit on held-out trajectories over each method that "
+            "does not use them, with 95 % intervals. Hollow grey dots are no clear difference."
         )
         shown += drawn("use", gains, folder, caption, small=True)
     return shown
 
 
 def lead(record: FitRecord) -> str:
-    """What was fitted, whether it converged, and how it predicts, in two sentences."""
+    """Describe in two sentences what was fitted, whether it converged, and how well it predicts."""
     model, mdp = record.model, record.model.mdp_
     kinds = [f"{n:,} {one_line(kind)}" for kind, n in record.counts.items() if kind in ("expert", "unlabelled")]
     data = f" to {' and '.join(kinds)} trajectories" if kinds else ""
@@ -78,7 +78,7 @@ def lead(record: FitRecord) -> str:
     method, *baselines = record.scores or [Score("", "", None, None)]
     if method.held_out is not None and np.isfinite(method.held_out):
         tests = f"the {record.counts['test']:,} " if "test" in record.counts else ""
-        second += f", and gives {tests}held-out trajectories {score(method.held_out, 3)} nats a step"
+        second += f", and gives {tests}held-out trajectories {score(method.held_out, 3)} nats per step"
         known = [b for b in baselines if b.held_out is not None and np.isfinite(b.held_out)]
         if known and record.verdict is None:
             value, best = max((float(b.held_out or 0.0), short(b.name)) for b in known)
@@ -88,10 +88,12 @@ def lead(record: FitRecord) -> str:
 
 def _check(record: FitRecord) -> None:
     if not hasattr(record.model, "theta_"):
-        raise ValueError("the model of the record is not fitted: call fit before writing a report")
+        raise ValueError("the model of the record is not fitted. Call fit before writing a report.")
     n = record.model.mdp_.n_states
     if record.xy is not None and np.shape(record.xy) != (n, 2):
-        raise ValueError(f"xy has shape {np.shape(record.xy)}: give one pair of coordinates for each of the {n} states")
+        raise ValueError(
+            f"xy has shape {np.shape(record.xy)}. It must have one pair of coordinates for each of the {n} states."
+        )
 
 
 def _scores(record: FitRecord, folder: Path) -> list[Html]:
@@ -100,22 +102,22 @@ def _scores(record: FitRecord, folder: Path) -> list[Html]:
         out.append(tag("p", linked(as_sentence(record.verdict.sentence))))
     if record.scores:
         caption = (
-            f"Scores. {short(record.scores[0].name)} (blue) and the baselines: the mean log-probability of what was "
-            "done next, pooled over all steps."
+            f"Scores. {short(record.scores[0].name)} (blue) and the baselines: the mean log-probability of the "
+            "observed choices, over all steps."
         )
         if record.verdict is not None:
             caption += (
                 f" Intervals in the table are of the difference from {record.verdict.alone}, fitted to the experts "
-                "alone, paired by trajectory; each is of one pair, and the best of many methods always looks a "
-                "little too good."
+                "only, paired by trajectory. Each is of one comparison: the best of many methods looks slightly better "
+                "than it is."
             )
         if all(score.held_out is None for score in record.scores):
             caption += (
-                " These are the trajectories that the methods were fitted to: the picture says how closely each "
-                "follows them, not which is better. Hold some out for that, or let messirl select do it."
+                " These are the trajectories that the methods were fitted to, so the scores show how closely each "
+                "method follows them, not how well it predicts. Hold some out with --test, or use messirl select."
             )
         if fit_figures.far_below(record.scores):
-            caption += " Who is far below the others is named at the left edge; −∞ rules out what was seen."
+            caption += " Scores far below the rest are written at the left edge; −∞: an observed choice is impossible."
         out += drawn("scores", partial(fit_figures.scores_figure, record.scores), folder, caption, small=True)
         out.append(tables.scores_table(record.scores))
     if record.statistics:
@@ -125,15 +127,15 @@ def _scores(record: FitRecord, folder: Path) -> list[Html]:
 
 def _weights(record: FitRecord, folder: Path) -> list[Html]:
     d = record.model.theta_.size
-    caption = ["Weights. Orange adds to the reward, purple takes from it."]
+    caption = ["Weights. Orange bars raise the reward, purple ones lower it."]
     if d > fit_figures.MOST_FEATURES:
         caption.append(f"The {fit_figures.MOST_FEATURES} largest of {d:,} are drawn.")
     if np.isfinite(record.half_widths()).any():
         caption.append(
-            "Lines are 95 % intervals by robust standard errors and Student's t; a hollow bar’s includes zero."
+            "Lines are 95 % intervals by robust standard errors and Student’s t. Those of hollow bars include zero."
         )
     if record.at_bound:
-        caption.append(f"{record.at_bound:,} of {d:,} lie on the bound ±{record.model.theta_max:g}.")
+        caption.append(f"{record.at_bound:,} of {d:,} are at the bound ±{record.model.theta_max:g}.")
     picture = drawn("weights", partial(fit_figures.weights_figure, record), folder, " ".join(caption), small=True)
     penalised = record.estimates is not None and record.model.quadratic_ is not None
     remark = [tag("p", linked(PENALISED))] if penalised else []
@@ -148,7 +150,7 @@ def _maps(record: FitRecord, folder: Path) -> list[Html]:
     caption = ["Maps. The reward of every state, and how often the fitted policy is expected to visit it."]
     mdp, visits = record.model.mdp_, record.model.visitation_
     if mdp.state_action:
-        of_moves = "Rewards are of moves: each colours the half of its line at the state that it leaves."
+        of_moves = "Rewards are of transitions: each colours the half of its line next to the state that it leaves."
         caption.append(
             of_moves if maps.colours_moves(record) else "The reward of a state is the mean over its actions."
         )
@@ -156,49 +158,49 @@ def _maps(record: FitRecord, folder: Path) -> list[Html]:
     if widely_spread(visits) and not record.on_a_line:
         caption.append("Visits have a logarithmic scale.")
     if unmet:
-        caption.append(f"Never met, and grey: {unmet:,} of {mdp.n_states:,} states.")
+        caption.append(f"Grey states have no expected visits: {unmet:,} of {mdp.n_states:,}.")
     if undefined or not np.isfinite(visits).all():
-        caption.append("States without a finite number are grey.")
+        caption.append("States without a finite value are grey.")
     missing = mdp.n_states - record.placed.size
     if missing and not record.laid_out:
-        caption.append(f"Without coordinates, and left out: {many(missing, 'state')}.")
+        caption.append(f"Without coordinates and left out: {many(missing, 'state')}.")
     if mdp.transitions.nnz > MOST_MOVES and not plot.on_grid(np.asarray(record.xy)[record.placed]):
-        caption.append("There are too many moves to draw.")
+        caption.append("There are too many transitions to draw.")
     caption += map_words(record)
     spots: list[Spot] = []
     out = over(drawn("maps", partial(maps.maps_figure, record, spots), folder, " ".join(caption)), spots)
     spots = []
-    said = "Trajectories. A line for each, a little beside those of others that go the same way; it begins at a dot."
+    said = "Trajectories. One line per trajectory, slightly offset from the others; a dot marks its start."
     make = partial(maps.tracks_figure, record, spots)
     half = len(record.tracks) == 1 and not record.on_a_line and not Ground(record).broad
     return out + over(drawn("tracks", make, folder, said, half=half), spots)
 
 
 def map_words(record: FitRecord) -> list[str]:
-    """What is to be known of every map of a fit: which way y goes, what is marked, and what has a name."""
+    """Return caption sentences for all maps of a fit: the direction of y, marks and names."""
     if record.on_a_line:
         return []
     out, model, n = [], record.model, record.placed.size
     if record.laid_out:
-        of = "" if n == model.mdp_.n_states else f"the {many(n, 'state')} that the experts visit in "
+        of = "" if n == model.mdp_.n_states else f" for the {many(n, 'state')} that the experts visit"
         out.append(
-            f"There are no coordinates: {of}the network is laid out so that states a move apart are near each other, "
-            "and directions mean nothing."
+            f"The states have no coordinates. The layout is computed from the transitions{of}: neighbouring states are "
+            "near each other, and directions mean nothing."
         )
     elif record.y_down:
-        out.append("y grows downwards, as problem.json says.")
+        out.append("y grows downwards, as set in problem.json.")
     else:
-        out.append('y grows upwards; "y_axis": "down" in problem.json turns the map.')
+        out.append('y grows upwards; "y_axis": "down" in problem.json inverts the map.')
     begins = int((np.asarray(model.start_) > 0).sum())
     if begins > MARKED:
         out.append(f"Trajectories begin in {begins:,} states, which are not marked.")
     ends = int(model.mdp_.terminal.sum()) if model.goals_ is None else len(model.goals_)
     if ends > MARKED:
-        out.append(f"They end in {ends:,} states, which are not marked either.")
+        out.append(f"Trajectories end in {ends:,} states, which are not marked.")
     if n <= SPOTS:
-        out.append("The most visited states have their names; pointing at any state shows its own.")
+        out.append("The most visited states are labelled; point at any state to see its name and values.")
     else:
-        out.append("The most visited states have their names.")
+        out.append("The most visited states are labelled.")
     return out
 
 
@@ -210,25 +212,25 @@ def _policy(record: FitRecord, folder: Path) -> list[Html]:
         caption = f"Policy{which}. The probability of each action along the line of states."
     elif record.placed.size > maps.ARROWS**2:
         caption = (
-            f"Policy{which}. Arrows point along the likeliest move, out of the most visited state of each part of the "
-            f"map; the longer and thicker, the likelier. A ring is a stay. {colours}"
+            f"Policy{which}. Each part of the map has one arrow, from its most visited state along the most likely "
+            f"transition: the longer and thicker, the more likely. A ring means staying. {colours}"
         )
     else:
         caption = (
-            f"Policy{which}. An arrow along every move that has at least a tenth of the probability; the longer and "
-            f"thicker, the likelier. A ring is a stay. {colours}"
+            f"Policy{which}. There is an arrow along every transition with a probability of at least 0.1: the longer "
+            f"and thicker, the more likely. A ring means staying. {colours}"
         )
     spots: list[Spot] = []
     half = not record.placed.size or not (record.on_a_line or Ground(record).broad)
     return [
         *over(drawn("policy", partial(maps.policy_figure, record, spots), folder, caption, half=half), spots),
-        tag("p", f"The states visited most, and what the policy does there{which}:"),
+        tag("p", f"The most visited states, and the policy there{which}:"),
         tables.policy_table(record),
     ]
 
 
 def _which(record: FitRecord) -> str:
-    """Of which step, or towards which goal, the policy is shown."""
+    """Return the step or the goal that the policy is shown for, in words."""
     if record.towards is not None:
         return f" towards {short(record.called('state', record.towards))}"
     return "" if record.model.mdp_.first_step is None else " at the first step"

@@ -1,4 +1,4 @@
-"""Results by group: a figure of dots with intervals, and a table, for every quantity."""
+"""Results by group: a dot plot with intervals and a table for every quantity."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNITS = {
 
 
 def groups_section(found: list[Breakdown], folder: Path) -> list[Html]:
-    """Every quantity that was broken down by a column; nothing where none was."""
+    """Return a figure and a table for every quantity that was broken down by a column."""
     out: list[Html] = []
     for one in found:
         out.append(tag("h3", f"{one.title}, by {short(one.column)}"))
@@ -43,7 +43,7 @@ def groups_section(found: list[Breakdown], folder: Path) -> list[Html]:
 
 
 def groups_figure(found: Breakdown) -> Figure | None:
-    """A dot with its interval for every group, below all of them together where that is known."""
+    """Draw a dot with its interval for every group, below one for all groups together if that is known."""
     rows = [*([] if found.whole is None else [found.whole]), *found.groups]
     values = np.array([[group.value.mean, group.value.low, group.value.high] for group in rows])
     if not np.isfinite(values[:, 0]).any():
@@ -67,11 +67,11 @@ def groups_figure(found: Breakdown) -> Figure | None:
 
 
 def groups_table(found: Breakdown) -> Html:
-    """The numbers of every group."""
+    """Return the table of all groups."""
     zero, several = found.measure in FROM_ZERO, len(found.groups) > 1
     head = [short(found.column, 30), "trajectories", "steps", found.title.lower(), "95 % interval"]
     head += ["p"] if zero else []
-    head += ["from the others", "95 % interval", "p", ""] if several else []
+    head += ["difference from other groups", "95 % interval", "p", ""] if several else []
     rows = []
     for group in [*found.groups, *([] if found.whole is None else [found.whole])]:
         cells = [f"{group.trajectories:,}", f"{group.steps:,}", *_value(group.value, signed=found.measure != "score")]
@@ -83,20 +83,20 @@ def groups_table(found: Breakdown) -> Html:
 
 
 def _word(found: Breakdown, group: Group) -> str:
-    """What is clear about a group, in a word or two."""
+    """Return the significant result of a group in a word or two."""
     if found.measure in EFFECTS:
         return {1: "helps", -1: "hurts", 0: ""}[group.sign]
-    return {1: "above the others", -1: "below the others", 0: ""}[group.side]
+    return {1: "above other groups", -1: "below other groups", 0: ""}[group.side]
 
 
 def _tests(found: Breakdown) -> str:
-    """Say what the lines are, and which test colours the dots: that of `Breakdown.significant`."""
+    """Describe the lines, and the test of `Breakdown.significant` that colours the dots."""
     against = "zero" if found.measure in FROM_ZERO else "the mean of the other groups"
     return (
         f"Lines are 95 % intervals of one group each. Dots are blue where a group is significantly above {against}, "
-        "orange where it is significantly below, and hollow where neither is the case (p < 0.05, corrected for the "
-        "number of groups by Holm’s method)."
-    ) + ("" if found.whole is None else " The diamond, all together, is one test of its own.")
+        "orange where significantly below, and hollow otherwise. The tests are at p < 0.05, with Holm’s correction for "
+        "the number of groups."
+    ) + ("" if found.whole is None else " The diamond is the mean of all groups together, a separate test.")
 
 
 def _value(gain: Gain | None, *, signed: bool) -> tuple[str, str]:

@@ -1,7 +1,7 @@
-"""Where the states of a fit are on its maps, and what all of these maps have: moves, starts and ends, names.
+"""Base layer of the maps of a fit: places of states, transitions, starts and ends, names.
 
-States on a regular grid are tiles, others dots with lines where moves join them. Maps of many states are drawn as
-pixels inside the SVG, so that the page stays small. A state that is never visited or has no finite value is grey.
+States on a regular grid are tiles; others are dots, joined by lines where there are transitions. Maps of many states
+are rasterised inside the SVG to keep the page small. States without visits or a finite value are grey.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_MOVES = 50_000  # above which moves would be a grey cloud, and are left out
-MARKED = 12  # starts, or ends, above which they are not marked
-LOCAL = 0.9  # share of the moves of a grid that go to neighbouring cells, and of neighbours that a move joins
-BROAD = 1.8  # width by height, above which two maps stand one above the other
-SPREAD = 20.0  # ratio of the most to the median visits above which their scale is logarithmic
+MOST_MOVES = 50_000  # transitions above which they are left out, since they would be a grey cloud
+MARKED = 12  # starts or ends above which they are not marked
+LOCAL = 0.9  # least share of transitions of a grid to neighbouring cells, and of neighbours that are joined
+BROAD = 1.8  # width by height above which two maps are stacked
+SPREAD = 20.0  # ratio of the largest to the median visits above which their scale is logarithmic
 START, END = "#009E73", "#D55E00"
 
 
 class Ground:
-    """The states of a fit that have coordinates, as they are drawn.
+    """The states of a fit that have coordinates, and how they are drawn.
 
     at : (n, 2) coordinates
-    here : (n,) which states they are
-    shown : the model on these states
+    here : (n,) indices of these states
+    shown : the model restricted to these states
     """
 
     def __init__(self, record: FitRecord) -> None:
@@ -48,50 +48,50 @@ class Ground:
         self.here = record.placed
         self.at = np.asarray(record.xy, dtype=np.float64)[self.here]
         self.shown = Shown(record)
-        self.diameter = 5.0  # of a dot, in points; known when there is a figure
+        self.diameter = 5.0  # of a dot, in points; set by `figure`
 
     @cached_property
     def tiles(self) -> bool:
-        """Whether states are tiles."""
+        """True if states are drawn as tiles."""
         return tiled(self.shown.mdp_, self.at)
 
     @cached_property
     def spacing(self) -> float:
-        """How far states are from each other."""
+        """The typical distance between states."""
         return spacing(self.at)
 
     @cached_property
     def room(self) -> float:
-        """Beside the outermost states: so that dots at the edge, and states on one line, are seen; or half a tile."""
+        """The margin around the outermost states; half a tile for tiles."""
         span = float(np.ptp(self.at, axis=0).max())
         return (0.5 * plot.apart(self.at) if self.tiles else max(0.6 * self.spacing, 0.06 * span)) or 1.0
 
     @property
     def around(self) -> Floats:
-        """Corners of what a map shows."""
+        """The corners of the area that a map shows."""
         return np.concatenate([self.at - self.room, self.at + self.room])
 
     @property
     def broad(self) -> bool:
-        """Whether it needs the whole width of a page."""
+        """True if a map needs the whole width of a page."""
         return aspect(self.around) > BROAD
 
     @cached_property
     def starts(self) -> Ints:
-        """Where trajectories begin, among the states here; none where that is in too many."""
+        """The start states on the map; none if there are too many."""
         found = np.flatnonzero(np.asarray(self.record.model.start_)[self.here] > 0)
         return found if found.size <= MARKED else found[:0]
 
     @cached_property
     def ends(self) -> Ints:
-        """Where trajectories end, among the states here; none where that is in too many."""
+        """The terminal or goal states on the map; none if there are too many."""
         goals = self.record.model.goals_
         ends = self.shown.mdp_.terminal if goals is None else np.isin(self.here, goals)
         found = np.flatnonzero(ends)
         return found if found.size <= MARKED else found[:0]
 
     def figure(self, n: int) -> tuple[Figure, list[Any]]:
-        """A figure of one or two maps, side by side or, if they are wide, one above the other."""
+        """Return a figure with one or two maps, side by side or, if they are wide, one above the other."""
         around, shape = self.around, aspect(self.around)
         beside = n > 1 and shape <= BROAD
         width = (WIDTH / 2 if beside else WIDTH) - 0.9
@@ -107,16 +107,16 @@ class Ground:
 
     @property
     def look(self) -> dict[str, Any]:
-        """How `plot` draws the states."""
+        """The arguments with which `plot` draws the states."""
         return {"size": self.diameter**2, "tiles": self.tiles}
 
     def moves(self, ax: Axes) -> None:
-        """The moves below the dots."""
+        """Draw the transitions below the dots."""
         if not self.tiles and self.shown.mdp_.transitions.nnz <= MOST_MOVES:
             plot.moves(self.shown.mdp_, self.at, ax)
 
     def finish(self, ax: Axes, title: str, *, starts: bool = True, ends: Ints | None = None) -> None:
-        """Starts and ends, a title, which way y goes; no frame and, for many states, pixels."""
+        """Add starts, ends, the title and axis directions; remove the frame; rasterise maps of many states."""
         self.mark(ax, self.starts if starts else self.starts[:0], "o", START, 5.0)
         self.mark(ax, self.ends if ends is None else ends, "s", END, 4.0)
         ax.set_title(title)
@@ -130,11 +130,11 @@ class Ground:
         if not self.record.laid_out:
             say_axes(ax, y_down=self.record.y_down)
         if len(self.at) > MANY:
-            # Moves and states become one picture; the few arrows above them stay vectors.
+            # Transitions and states are rasterised; the few arrows above them stay vectors.
             ax.set_rasterization_zorder(4)
 
     def mark(self, ax: Axes, which: Ints, marker: str, colour: str, larger: float) -> None:
-        """A ring or a frame around some states."""
+        """Draw a ring or a frame around some states."""
         size = (self.diameter + larger) ** 2 if not self.tiles else 60.0
         x, y = self.at[which].T
         offset = 0.0 if not self.tiles else 0.32 * self.spacing * (1 if marker == "o" else -1)
@@ -142,7 +142,7 @@ class Ground:
         ax.scatter(x - offset, y + abs(offset), marker=marker, s=size, clip_on=False, **look)
 
     def legend(self, figure: Figure, more: list[Any] | None = None, *, ends: Ints | None = None) -> None:
-        """What the marks mean, below the maps."""
+        """Add the legend of the marks below the maps."""
         from matplotlib.lines import Line2D
 
         kinds = [(self.starts, "o", START, "start"), (self.ends if ends is None else ends, "s", END, "end")]
@@ -166,20 +166,20 @@ class Ground:
         *,
         lines: bool = False,
     ) -> None:
-        """Write the names of the most visited states, and keep what is said where one points at a state.
+        """Write the names of the most visited states, and collect the tooltips of all states.
 
-        The figure is laid out first, and stays so.
+        The layout of the figure is done first and then fixed.
 
-        texts : of each map, what is said of each state
-        shapes : (m, k, 2) what the names must not cover, and on tiles stand above; of all maps or of each
-        lines : whether there are lines through the states, which names stand beside
+        texts : for each map, a function that returns the tooltip of state i
+        shapes : (m, k, 2) polygons that names must not cover and, on tiles, are written above; for all maps or per map
+        lines : whether lines run through the states, so that names are beside them
         """
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         order = ranked(np.nan_to_num(self.shown.visitation_))
         order = order[np.nan_to_num(self.shown.visitation_)[order] > 0]
         sizes = np.full(len(self.at), self.diameter)
-        sizes[np.union1d(self.starts, self.ends)] += 6.0  # with the mark around it
+        sizes[np.union1d(self.starts, self.ends)] += 6.0  # including the mark around it
         each = [shapes] * len(axes) if shapes is None or isinstance(shapes, np.ndarray) else shapes
         for ax, said, own in zip(axes, texts, each, strict=True):
             look: dict[str, Any] = {"diameter": sizes, "tiles": self.tiles, "inks": tile_inks(ax, self.at)}
@@ -194,16 +194,16 @@ class Ground:
                 spots += spots_of(ax, self.at, said, 0.5 * plot.apart(self.at) if self.tiles else 0.0)
 
     def called(self, s: int) -> str:
-        """The name of a state here, or its number."""
+        """Return the name of a state on the map, or its index."""
         names = self.record.model.mdp_.state_names
         return str(names[self.here[s]]) if names else str(self.here[s])
 
 
 def tiled(mdp: Any, at: Floats) -> bool:
-    """Whether the states are cells of a grid that one walks from neighbour to neighbour: then they are tiles.
+    """Return whether states are drawn as tiles: if they are grid cells with transitions between neighbours.
 
-    Not so where moves jump over cells, where neighbours are not joined (walls would not be seen), and where features
-    are of moves: lines between dots show these.
+    They are dots where transitions jump over cells, where neighbours are not joined (walls would be invisible), and
+    where features are of transitions.
     """
     if mdp.state_action or not plot.on_grid(at):
         return False
@@ -220,35 +220,35 @@ def tiled(mdp: Any, at: Floats) -> bool:
 
 
 def widely_spread(visits: Floats) -> bool:
-    """Whether a few states have nearly all visits, so that only a logarithmic scale shows the others."""
+    """Return whether a few states have nearly all visits, so that a logarithmic scale is needed."""
     met = visits[np.isfinite(visits) & (visits > 0)]
     return met.size > 0 and bool(met.max() > SPREAD * np.median(met))
 
 
 def aspect(at: Floats) -> float:
-    """Width by height of a map, neither very wide nor very high."""
+    """Return the width by height of a map, within limits."""
     width, height = np.ptp(at, axis=0)
     return float(np.clip((width or 1e-9) / (height or 1e-9), 0.2, 8.0)) if width or height else 1.0
 
 
 class Shown:
-    """The model as `plot` reads it, on the states that have coordinates."""
+    """The model restricted to the states that have coordinates, as `plot` reads it."""
 
     def __init__(self, record: FitRecord) -> None:
         model, here = record.model, record.placed
         self.reward_ = model.reward_[here]
         visits = model.visitation_[here]
-        self.visitation_ = np.where(visits > 0, visits, np.nan)  # never visited: grey
+        self.visitation_ = np.where(visits > 0, visits, np.nan)  # not visited: grey
         self.mdp_ = Part(model.mdp_, here)
 
     @property
     def state_rewards(self) -> Floats:
-        """One number per state: with features of steps, the mean over the allowed actions."""
+        """The reward per state; with state-action features, its mean over the allowed actions."""
         return plot.state_rewards(self)
 
 
 class Part:
-    """The MDP on the states that have coordinates; rows of moves to any other state have less than probability 1."""
+    """The MDP restricted to the states with coordinates; rows of transitions to other states sum to less than 1."""
 
     def __init__(self, mdp: Any, here: Ints) -> None:
         rows = (here[:, None] * mdp.n_actions + np.arange(mdp.n_actions)).ravel()
@@ -258,9 +258,9 @@ class Part:
         self.state_action = mdp.state_action
 
     def next_states(self, state: Ints, chances: Floats) -> tuple[Ints, Ints, Floats]:
-        """Moves that follow when actions are taken with these chances (m, A) in states (m,), but for those off the map.
+        """Return the transitions within the map from states (m,) under action probabilities (m, A).
 
-        Of every move the place of its state among those given, the state it leads to, and its probability.
+        For every transition: the index of its state among those given, its next state and its probability.
         """
         rows = (state[:, None] * self.n_actions + np.arange(self.n_actions)).ravel()
         own = np.repeat(np.arange(state.size), self.n_actions)

@@ -1,6 +1,6 @@
-"""Maps of a fit: reward and expected visits, where the policy goes, and the trajectories it was learnt from.
+"""Maps of a fit: reward and expected visits, the policy, and the trajectories.
 
-Along a line of states there are curves instead, since arrows and dots would cover each other.
+If all states lie on a line, curves take the place of maps, since arrows and dots would overlap.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ARROWS = 20  # per side of the map, if there are too many states for arrows along each move
-COLOURED = 4000  # moves at most whose rewards are drawn
-LEAST = 0.1  # probability of a move from which it has an arrow
-CURVES = 6  # actions whose probabilities are drawn along a line
+ARROWS = 20  # arrows per side of a map with too many states for an arrow along each transition
+COLOURED = 4000  # transitions at most whose rewards are drawn
+LEAST = 0.1  # least probability of a transition with an arrow
+CURVES = 6  # actions drawn at most along a line of states
 OTHERS = "#B35806"  # unlabelled trajectories
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def maps_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | None:
-    """Reward and expected visits, side by side or, if the map is wide, one above the other.
+    """Draw reward and expected visits, side by side or, if the map is wide, one above the other.
 
-    spots : takes what is said where one points at a state
+    spots : receives the tooltips of the states
     """
     if not record.placed.size:
         return None
@@ -68,7 +68,7 @@ def maps_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | 
 
 
 def tracks_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | None:
-    """Trajectories of the experts and, where there are any, unlabelled ones, each a little beside the others."""
+    """Draw trajectories of the experts and, if there are any, unlabelled ones, slightly offset from each other."""
     some = {kind: tracks for kind, tracks in record.tracks.items() if len(tracks)}
     if not some or not record.placed.size or record.on_a_line:
         return None
@@ -88,7 +88,7 @@ def tracks_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure 
         all_of = record.counts.get(kind, len(tracks))
         many = f"{len(tracks):,} of {all_of:,}" if all_of > len(tracks) else f"{len(tracks):,}"
         title = f"{many} {kind} {'trajectory' if all_of == 1 else 'trajectories'}"
-        ground.finish(ax, title, starts=kind == "expert")  # where others begin is not what the fit takes
+        ground.finish(ax, title, starts=kind == "expert")  # the fit takes the starts of the experts
     lines = [Line2D([], [], color=colours[kind], linewidth=1.2, label=kind) for kind in some]
     ground.legend(figure, lines)
     ground.names(figure, axes, spots, texts, lines=True)
@@ -96,7 +96,7 @@ def tracks_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure 
 
 
 def policy_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | None:
-    """Where the policy goes: an arrow along each likely move or, with many states, along the likeliest of some."""
+    """Draw the policy: an arrow along each likely transition or, with many states, the most likely one of some."""
     policy = record.policy
     if not record.placed.size or policy is None:
         return None
@@ -104,7 +104,7 @@ def policy_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure 
         return _probabilities(record, policy)
     ground = Ground(record)
     figure, [ax] = ground.figure(1)
-    ground.diameter = max(0.7 * ground.diameter, 1.0)  # arrows need room
+    ground.diameter = max(0.7 * ground.diameter, 1.0)  # leave room for arrows
     ground.moves(ax)
     plot.reward(ground.shown, ground.at, ax, **ground.look)
     thinned = len(ground.at) > ARROWS**2
@@ -120,13 +120,13 @@ def policy_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure 
 
 
 def colours_moves(record: FitRecord) -> bool:
-    """Whether the map shows the reward of each move, and not of states: where it leads somewhere for sure."""
+    """Return whether the map shows rewards of transitions, not of states: if transitions are deterministic."""
     mdp = record.model.mdp_
     return mdp.state_action and mdp.deterministic and not record.on_a_line and mdp.transitions.nnz <= COLOURED
 
 
 def _coloured_moves(ground: Ground, ax: Axes) -> None:
-    """The reward of each move as the colour of the half of its line that is nearer to the state it leaves."""
+    """Draw the reward of each transition as the colour of the half of its line next to the state it leaves."""
     from matplotlib.collections import LineCollection
 
     mdp, at, rewards = ground.shown.mdp_, ground.at, ground.shown.reward_
@@ -136,24 +136,24 @@ def _coloured_moves(ground: Ground, ax: Axes) -> None:
     kept = mdp.allowed[state, action] & (state != moves.col) & np.isfinite(value)
     begin, way = at[state[kept]], at[moves.col[kept]] - at[state[kept]]
     far = np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-300)
-    beside = 0.06 * ground.spacing * np.column_stack([way[:, 1], -way[:, 0]]) / far  # the two ways keep to the right
+    beside = 0.06 * ground.spacing * np.column_stack([way[:, 1], -way[:, 0]]) / far  # both directions keep to the right
     lines = np.stack([begin + beside, begin + 0.5 * way + beside], axis=1)
     colours = plot.scale(value[kept])
     drawn = LineCollection(list(lines), linewidths=2.4, zorder=2, capstyle="butt", **colours)
     drawn.set_array(value[kept])
     ax.add_collection(drawn)
     rim = LineCollection(list(lines), linewidths=3.2, zorder=1.9, capstyle="butt", colors="#777777")
-    ax.add_collection(rim)  # the darkest colours are as dark as the page by night, the palest as pale as it by day
+    ax.add_collection(rim)  # a rim, since the extreme colours are close to the background of a theme
     x, y = at.T
     ax.scatter(x, y, s=(0.8 * ground.diameter) ** 2, color="white", edgecolors="0.3", linewidths=0.5, zorder=3)
     ax.set_aspect("equal")
     figure = ax.get_figure()
     assert figure is not None
-    figure.colorbar(drawn, ax=ax, label="reward of a move", shrink=0.85)
+    figure.colorbar(drawn, ax=ax, label="reward of a transition", shrink=0.85)
 
 
 def most_visited(at: Floats, visits: Floats) -> Ints:
-    """The most visited state in each of ARROWS × ARROWS parts of the map."""
+    """Return the most visited state in each of ARROWS × ARROWS parts of the map."""
     low, span = at.min(axis=0), np.maximum(np.ptp(at, axis=0), 1e-300)
     span = np.full(2, span.max())  # the parts are squares
     cell = np.minimum(((at - low) / span * ARROWS).astype(np.int64), ARROWS - 1)
@@ -166,17 +166,17 @@ def most_visited(at: Floats, visits: Floats) -> Ints:
 
 
 def draw_arrows(ground: Ground, ax: Axes, state: Ints, move: Floats, size: Floats, *, thinned: bool) -> Floats:
-    """Arrows along moves out of states, the longer and thicker the larger `size`, from 0 to 1; a ring for a stay.
+    """Draw arrows along transitions, longer and thicker with `size` (0 to 1), and rings for staying.
 
-    thinned : the states are a few of many, and arrows may be longer than their moves
-    Returns their shapes, (m, 7, 2).
+    thinned : the states are a few of many, and arrows may be longer than their transitions
+    Returns the shapes of the arrows, (m, 7, 2).
     """
     from matplotlib.collections import PolyCollection
 
     far = np.linalg.norm(move, axis=1)
     going = far > 1e-9 * max(float(np.ptp(ground.at, axis=0).max()), 1e-300)
     unit = plot.apart(ground.at[np.unique(state)]) if thinned else ground.spacing
-    part = 0.38 if ground.tiles else 0.47  # of a move: the way back has its own arrow
+    part = 0.38 if ground.tiles else 0.47  # of a transition: the opposite direction has its own arrow
     reach = np.full(far.size, 0.95 * unit) if thinned else np.minimum(part * far, 0.95 * unit)
     inner = np.minimum(0.08 * unit if ground.tiles else 0.2 * ground.spacing, 0.4 * reach)
     long = inner + (reach - inner) * (0.35 + 0.65 * size)
@@ -198,11 +198,11 @@ def draw_arrows(ground: Ground, ax: Axes, state: Ints, move: Floats, size: Float
 
 
 def likely_moves(mdp: Any, at: Floats, table: Floats, among: Ints, *, one: bool) -> tuple[Ints, Floats, Floats]:
-    """Moves that have at least a tenth of the probability: their states (m,), directions (m, 2) and probabilities (m,).
+    """Return transitions with a probability of at least 0.1: states (m,), directions (m, 2), probabilities (m,).
 
-    Moves to states in the same place are one; those that lead to no place on the map are left out.
+    Transitions to states in the same place are merged; those that leave the map are left out.
 
-    one : only the likeliest of each state
+    one : only the most likely of each state
     """
     own, to, chance = mdp.next_states(among, table[among])
     state = among[own]
@@ -222,7 +222,7 @@ def likely_moves(mdp: Any, at: Floats, table: Floats, among: Ints, *, one: bool)
 
 
 def arrow_shapes(at: Floats, way: Floats, begin: Floats, end: Floats, width: Floats) -> Floats:
-    """Arrows as polygons (m, 7, 2) along unit vectors `way`, from `begin` to `end`, with a head of twice the width."""
+    """Return arrows as polygons (m, 7, 2) along unit vectors `way`, from `begin` to `end`, with wider heads."""
     side = np.column_stack([-way[:, 1], way[:, 0]])
     neck = np.maximum(end - 1.9 * width, begin)
     along = np.stack([begin, neck, neck, end, neck, neck, begin], axis=1)
@@ -231,13 +231,13 @@ def arrow_shapes(at: Floats, way: Floats, begin: Floats, end: Floats, width: Flo
 
 
 def _visits(record: FitRecord, here: Ints, tracks: Trajectories, i: int) -> str:
-    """How often the trajectories that are drawn were in a state, in words."""
+    """Return the visits of the drawn trajectories to a state, as a tooltip."""
     s = int(here[i])
     return f"{short(record.called('state', s))}: {int((tracks.states == s).sum()):,} visits here"
 
 
 def _choices(record: FitRecord, policy: Floats, here: Ints, i: int) -> str:
-    """The likeliest actions in a state, in words."""
+    """Return the most likely actions in a state, as a tooltip."""
     s = int(here[i])
     best = [a for a in ranked(policy[s])[:3] if policy[s, a] > 0]
     made = ", ".join(f"{short(record.called('action', int(a)), 20)} {policy[s, a]:.2f}" for a in best)
@@ -245,7 +245,7 @@ def _choices(record: FitRecord, policy: Floats, here: Ints, i: int) -> str:
 
 
 def _plain_states(ground: Ground, ax: Axes) -> None:
-    """The states without a colour, for lines to be drawn on."""
+    """Draw the states in grey, as the background of lines."""
     if len(ground.at) > CROWDED:
         return
     if ground.tiles:
@@ -263,7 +263,7 @@ def _plain_states(ground: Ground, ax: Axes) -> None:
 
 
 def _lines(ground: Ground, ax: Axes, tracks: Trajectories, place: Ints, colour: str) -> None:
-    """A line for each trajectory, a little beside those of others, with a dot where it begins."""
+    """Draw a line for each trajectory, slightly offset from the others, with a dot at its start."""
     from matplotlib.collections import LineCollection
 
     n = len(tracks)
@@ -286,7 +286,7 @@ def _lines(ground: Ground, ax: Axes, tracks: Trajectories, place: Ints, colour: 
 
 
 def _line(record: FitRecord) -> tuple[Floats, Ints, str]:
-    """Places along a line in their order, the states there, and the axis along which the line lies."""
+    """Return coordinates along the line in order, the states there, and the axis of the line."""
     at = np.asarray(record.xy, dtype=np.float64)[record.placed]
     axis = int(np.argmax(np.ptp(at, axis=0)))
     order = np.argsort(at[:, axis], kind="stable")
@@ -294,7 +294,7 @@ def _line(record: FitRecord) -> tuple[Floats, Ints, str]:
 
 
 def _curves(record: FitRecord) -> Figure:
-    """Reward and expected visits along a line of states."""
+    """Draw reward and expected visits along a line of states."""
     where, states, axis = _line(record)
     figure, axes = panels(WIDTH, 3.4, 2, 1, sharex=True)
     rewards = plot.state_rewards(record.model)[states]
@@ -311,7 +311,7 @@ def _curves(record: FitRecord) -> Figure:
 
 
 def _probabilities(record: FitRecord, policy: Floats) -> Figure:
-    """The probability of each action along a line of states."""
+    """Draw the probability of each action along a line of states."""
     where, states, axis = _line(record)
     figure, ax = panels(WIDTH, 2.3)
     table = policy[states]

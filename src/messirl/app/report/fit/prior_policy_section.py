@@ -1,4 +1,4 @@
-"""The base policy of a fit, and what the experts change in it: two maps, and a table of the states that differ most."""
+"""Prior policy of a fit and how the experts depart from it: two maps, and a table of the states that differ most."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_STATES = 15
-SMALL = 0.2  # of the largest change: below it a state has no arrow
+SMALL = 0.2  # fraction of the largest change below which a state has no arrow
 
 
 def base_section(record: FitRecord, folder: Path, which: str) -> list[Html]:
-    """The figure, the sentence and the table; nothing where the fit has no base policy.
+    """Return the sentence, the figure and the table; an empty list if the fit has no prior policy.
 
-    which : of which step, or towards which goal, the policy is shown
+    which : the step or the goal that the policy is shown for, in words
     """
     change = record.change
     if change is None:
         return []
     caption = (
-        "Base policy. First what is usual: colours are how often the unlabelled trajectories chose there, grey never. "
-        f"Then what the experts change{which}: colours are log π/π₀ of the move that gains most."
+        "Prior policy. The first map shows the prior policy π₀; its colours are the number of unlabelled choices in "
+        f"each state, grey for none. The second shows how the experts’ policy π departs from it{which}; its colours "
+        "are log π/π₀ of the action that rises most."
     )
     if not record.on_a_line:
         caption += (
-            " Arrows point along the likeliest move of the base policy, the longer the likelier; then along the move "
-            "that gains most, where log π/π₀ is at least a fifth of the largest."
+            " Arrows in the first map point along the most likely action: the longer, the more likely. In the second "
+            "they point along the action that rises most, where log π/π₀ is at least a fifth of its largest value."
         )
     if not record.on_a_line and record.placed.size > ARROWS**2:
-        caption += " There is one arrow for each part of the map, out of the state there that is visited most."
+        caption += " Each part of the map has one arrow, from its most visited state."
     spots: list[Spot] = []
     return [
         tag("p", _sentence(change)),
@@ -57,19 +58,18 @@ def base_section(record: FitRecord, folder: Path, which: str) -> list[Html]:
 
 
 def _sentence(change: Change) -> str:
-    held_out = "" if change.held_out is None else f" and the held-out ones {score(change.held_out, 3)}"
+    held_out = "" if change.held_out is None else f", and the held-out ones {score(change.held_out, 3)}"
     return (
-        "What is usual by itself, without a reward (“base policy” among the scores is MaxEnt-IRL on top of it), gives "
-        f"the expert trajectories {score(change.expert, 3)} nats a step{held_out}. In the states "
-        f"that the fitted policy visits, a choice departs from it by {score(change.mean, 3)} nats on average "
-        "(the relative entropy of the two)."
+        "The prior policy, without a learnt reward, gives the expert trajectories "
+        f"{score(change.expert, 3)} nats per step{held_out}. The fitted policy departs from it by "
+        f"{score(change.mean, 3)} nats per step: the KL divergence, averaged over its expected visits."
     )
 
 
 def base_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | None:
-    """The likeliest move of the base policy, and the move that the experts raise most.
+    """Draw the most likely action of the prior policy, and the action that the experts raise most.
 
-    spots : takes what is said where one points at a state
+    spots : receives the tooltips of the states
     """
     change = record.change
     if not record.placed.size or change is None:
@@ -77,7 +77,7 @@ def base_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | 
     ground = Ground(record)
     at, here, shown = ground.at, ground.here, ground.shown
     figure, (left, right) = ground.figure(2)
-    ground.diameter = max(0.7 * ground.diameter, 1.0)  # arrows need room
+    ground.diameter = max(0.7 * ground.diameter, 1.0)  # leave room for arrows
     for ax in (left, right):
         ground.moves(ax)
     seen = change.others[here].astype(np.float64)
@@ -86,8 +86,8 @@ def base_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | 
     raised = change.raised[here]
     rise = np.where(raised >= 0, np.take_along_axis(change.log_ratio[here], raised[:, None], 1)[:, 0], np.nan)
     plot.states(rise, at, right, label="log π/π₀", **ground.look)
-    ground.finish(left, "base policy")
-    ground.finish(right, "what the experts change")
+    ground.finish(left, "prior policy")
+    ground.finish(right, "departure of the experts")
     ground.legend(figure)
     if record.on_a_line:  # arrows would lie on the states
         return figure
@@ -110,7 +110,7 @@ def base_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | 
 
 
 def _arrows(ground: Ground, action: Ints, size: Floats, among: Ints, ax: Axes) -> Floats:
-    """An arrow where an action leads most likely, the longer the larger `size`, from 0 to 1, is in that state.
+    """Draw arrows to the most likely next states of an action, as long as the `size` (0 to 1) of their states.
 
     Returns their shapes, (m, 7, 2).
     """
@@ -126,7 +126,7 @@ def _arrows(ground: Ground, action: Ints, size: Floats, among: Ints, ax: Axes) -
 
 
 def _table(record: FitRecord, change: Change, which: str) -> list[Html]:
-    """The states in which the experts depart most from what is usual, of those where a trajectory made a choice."""
+    """Return a table of the states in which the experts depart most from the prior policy."""
     rows = []
     for s in change.order[:MOST_STATES].tolist():
         if change.divergence[s] <= 0:
@@ -146,19 +146,19 @@ def _table(record: FitRecord, change: Change, which: str) -> list[Html]:
             )
         )
     if not rows:
-        return [tag("p", "Nowhere do the experts depart from the base policy.")]
+        return [tag("p", "The experts do not depart from the prior policy in any state.")]
     left_out = change.order.size - len(rows)
-    lead = f"The states in which the experts depart most from what is usual{which}, by how often they are visited"
+    lead = f"The states with the largest departure from the prior policy{which}, by expected visits × KL divergence"
     if left_out:
         lead += f" ({many(left_out, 'further state')} not shown)"
     heads = (
         "state",
         "choices, unlabelled",
         "choices, experts",
-        "usual",
-        "experts’ policy",
-        "what rises most",
+        "prior policy π₀",
+        "experts’ policy π",
+        "action that rises most",
         "log π/π₀",
-        "departure",
+        "KL divergence",
     )
     return [tag("p", f"{lead}:"), table([row(*heads, head=True)], rows, "fit policy")]

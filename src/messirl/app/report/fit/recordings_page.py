@@ -1,4 +1,4 @@
-"""The page of a fit to recordings: what its experts want where states are vectors, and how well they are predicted."""
+"""Page of a fit to recordings with vector states: the experts' reward, and how well they are predicted."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST = 6  # coordinates that are drawn, each by itself
-DOTS = 4000  # states that are drawn, evenly taken from all
+MOST = 6  # coordinates drawn at most
+DOTS = 4000  # states drawn at most, evenly spaced
 TRACKS = 12
-NOTHING = 1e-12  # of the largest weight: what is below is rounding
+NOTHING = 1e-12  # of the largest weight; smaller weights are rounding errors
 DYNAMICS = (
-    "Where moves lead was learnt from the recordings that are not held out, and is taken as the truth: no interval on "
-    "this page knows how uncertain it is, and nothing is known of what an action does where it was never tried."
+    "The dynamics were estimated from the recordings that are not held out. Intervals on this page do not include the "
+    "error of this estimate. Nothing is known about the effect of an action where it was never tried."
 )
 
 
 def write_recordings_report(record: RecordingsRecord, out: Path) -> Path:
-    """Draw the figures into out/figures and write out/report.html; returns its path."""
+    """Draw the figures into out/figures, write out/report.html and return its path."""
     folder = out / "figures"
     dynamics = {name: str(value) for name, value in record.dynamics.items()}
     parts = {
         "scores": ("Scores", _scores(record, folder)),
-        "reward": ("Reward by state", _reward(record, folder)),
+        "reward": ("Reward by coordinate", _reward(record, folder)),
         "weights": ("Weights", [_weights(record)]),
         "convergence": ("Convergence", fit_figures.convergence(record, folder)),
         "dynamics": ("Dynamics", [tag("p", DYNAMICS), tables.words_table(dynamics)]),
@@ -53,7 +53,7 @@ def write_recordings_report(record: RecordingsRecord, out: Path) -> Path:
 
 
 def lead(record: RecordingsRecord) -> str:
-    """What was fitted, and how it predicts."""
+    """Describe what was fitted, and how well it predicts."""
     model = record.model
     kinds = [f"{n:,} {kind}" for kind, n in record.counts.items() if kind != "test"]
     end = "converged" if model.converged_ else "stopped before it converged,"
@@ -65,33 +65,34 @@ def lead(record: RecordingsRecord) -> str:
     held_out = record.scores[0].held_out
     if held_out is None:
         return f"{said}."
-    return f"{said}, and gives the {record.counts['test']:,} held-out trajectories {score(held_out, 3)} nats a step."
+    return f"{said}, and gives the {record.counts['test']:,} held-out trajectories {score(held_out, 3)} nats per step."
 
 
 def _pictures(record: RecordingsRecord, folder: Path) -> list[Html]:
-    """Where the reward is; else what each feature contributes; and what is gained on held-out trajectories."""
+    """Draw the reward over one or two coordinates, else contributions, and the gain on held-out trajectories."""
     none = np.full(record.model.theta_.size, np.nan)
     where = partial(reward_figure, record) if record.model.n_features_in_ <= 2 else None
     wants = partial(contributions_figure, record.aims, record.model.theta_, record.spreads, none, none)
     if where is None:
-        caption = "Weights of the experts. Each feature by its contribution. These are estimates without intervals."
+        caption = "Weights of the experts. The contribution of each feature. These estimates have no intervals."
         shown = drawn("wants", wants, folder, caption, small=True)
     else:
-        caption = f"Reward of the experts. {_told(record)} These are estimates without intervals."
+        caption = f"Reward of the experts. {_told(record)} These estimates have no intervals."
         shown = drawn("reward", where, folder, caption, small=True)
     if record.without:
         beyond = [] if record.beyond is None else [(SAME, record.beyond)]
         gains = partial(gains_figure, [*record.without.items(), *beyond, *_chance(record)], BETTER)
-        between = ", over a reward from the experts alone where all teach where moves lead," if beyond else ","
+        between = ", a reward from the experts only with dynamics from all recordings," if beyond else ""
         caption = (
-            "Did the unlabelled trajectories help? What the fit gains on held-out ones over the same fit to the "
-            f"experts alone{between} and over chance, with 95 % intervals; hollow and grey is no clear difference."
+            "Did the unlabelled trajectories help? The gain of the fit on held-out trajectories over its "
+            f"alternatives, with 95 % intervals: the same fit to the experts only{between} and chance. Hollow grey "
+            "dots are no clear difference."
         )
         shown += drawn("use", gains, folder, caption, small=True)
     elif record.gain is not None:
         caption = (
-            "Better than chance? Every held-out trajectory by how much better the fit predicts it than chance; the "
-            "mark above is the mean over all steps, with its 95 % interval."
+            "Better than chance? How much better the fit predicts each held-out trajectory than chance does. The mark "
+            "above the bars is the mean over all steps, with its 95 % interval."
         )
         shown += drawn("chance", partial(spread_figure, record.each, record.gain, BETTER), folder, caption, small=True)
     return shown
@@ -102,10 +103,12 @@ def _chance(record: RecordingsRecord) -> list[tuple[str, Any]]:
 
 
 def _told(record: RecordingsRecord) -> str:
-    """What a picture of the reward shows."""
+    """Describe the figure of the reward."""
     if record.model.n_features_in_ == 1:
-        return "The reward along the states, and below how often the experts were there."
-    return f"The reward of every recorded state; lines are the trajectories of {_some(record)}, from the square on."
+        return "The reward over the coordinate of the states and, below, the number of visits of the experts."
+    return (
+        f"Colours are the reward of recorded states; lines are the trajectories of {_some(record)}. Squares are starts."
+    )
 
 
 def _some(record: RecordingsRecord) -> str:
@@ -114,7 +117,7 @@ def _some(record: RecordingsRecord) -> str:
 
 
 def reward_figure(record: RecordingsRecord) -> Figure | None:
-    """The reward of recorded states: along a line, or on a plane with the tracks of experts."""
+    """Draw the reward of recorded states: along a line, or on a plane with trajectories of experts."""
     at, called = np.column_stack([record.policy[name] for name in record.explained]), record.coordinates
     reward = np.asarray(record.policy["reward"])
     some = np.unique(np.linspace(0, len(at) - 1, min(len(at), DOTS)).astype(int))
@@ -135,7 +138,7 @@ def reward_figure(record: RecordingsRecord) -> Figure | None:
     for track in record.tracks[:TRACKS]:
         ax.plot(track[:, 0], track[:, 1], color=INK, linewidth=0.7, alpha=0.6)
         ax.plot(*track[0, :2], "s", color=INK, markersize=5.5, markerfacecolor="white", zorder=5)
-    for axis in (ax.xaxis, ax.yaxis):  # a map has none, these coordinates have numbers
+    for axis in (ax.xaxis, ax.yaxis):  # unlike maps, these axes have numbers
         axis.set_major_locator(MaxNLocator(5))
     ax.set_xlabel(short(called[0], 30))
     ax.set_ylabel(short(called[1], 30))
@@ -143,7 +146,7 @@ def reward_figure(record: RecordingsRecord) -> Figure | None:
 
 
 def coordinates_figure(record: RecordingsRecord) -> Figure | None:
-    """The reward of recorded states over each of the coordinates that change most of it."""
+    """Draw the reward of recorded states over each of the coordinates that explain most of it."""
     reward = np.asarray(record.policy["reward"])
     if not any(record.explained.values()):
         return None
@@ -166,19 +169,21 @@ def _over(ax: Axes, x: Floats, reward: Floats, name: str) -> None:
 
 def _scores(record: RecordingsRecord, folder: Path) -> list[Html]:
     caption = (
-        f"Scores. {record.scores[0].name} (blue) and what stands beside it: the mean log-probability of what was done "
-        "next, pooled over all steps."
+        f"Scores. {record.scores[0].name} (blue) and its baselines: the mean log-probability of the observed "
+        "choices, over all steps."
     )
     if record.without:
-        caption += " Intervals in the table are of the difference from the experts alone, paired by trajectory."
+        caption += " Intervals in the table are of the difference from experts only, paired by trajectory."
     if record.scores[0].held_out is None:
-        caption += " These are the trajectories that it was fitted to: hold some out (--test) to know how it predicts."
+        caption += (
+            " These are the trajectories that it was fitted to. Hold some out with --test to see how well it predicts."
+        )
     picture = drawn("scores", partial(fit_figures.scores_figure, record.scores), folder, caption, small=True)
     return [*picture, tables.scores_table(record.scores)]
 
 
 def _reward(record: RecordingsRecord, folder: Path) -> list[Html]:
-    caption = "Reward by coordinate. Every recorded state, over the coordinates that explain most of its reward."
+    caption = "Reward by coordinate. The reward of recorded states over the coordinates that explain most of it."
     return drawn("coordinates", partial(coordinates_figure, record), folder, caption, half=True)
 
 

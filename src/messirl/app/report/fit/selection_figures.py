@@ -1,4 +1,4 @@
-"""The figure of a choice: the gain of each candidate over experts only on held-out experts, by its hyperparameter."""
+"""Figure of a model selection: the gain of each candidate over experts only, by its hyperparameter."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OWN = {
-    "RidgeStd": Look(f"experts alone ({METHODS['RidgeStd'].label})", LOOKS["RidgeStd"].colour, "s"),
+    "RidgeStd": Look(f"experts only ({METHODS['RidgeStd'].label})", LOOKS["RidgeStd"].colour, "s"),
     "MESSI": Look(METHODS["MESSI"].label, "#D55E00", "o"),
     "Complete": LOOKS["Complete"],
     "ReferenceStd": Look(METHODS["ReferenceStd"].label, BLUE, "D"),
     "LightPoolingStd": Look(METHODS["LightPoolingStd"].label, "#009E73", "^"),
 }
-DEEPEST = 3.0  # the axis reaches this far below zero, in units of the largest gain
+DEEPEST = 3.0  # depth of the axis below zero, in units of the largest gain
 LEAST = 0.02  # nats: the limits are at least this far from zero
-TICKS = 6  # of an axis with more knobs, every second one has a tick
-APART = 0.025  # decades between the marks of methods at the same place
+TICKS = 6  # with more hyperparameter values, every second one has a tick
+APART = 0.025  # decades between the marks of methods at the same value
 
 
 def gains_figure(record: SelectionRecord) -> Figure | None:
-    """Gains with 95 % intervals, by λ0 and by the weight of pooling; losses beyond the limits are arrows at the edge.
+    """Draw gains with 95 % intervals, by λ0 and by the weight of pooling; losses beyond the limits are arrows.
 
-    None where nothing was held out.
+    None if nothing was held out.
     """
     found, choice = record.validation, record.choice
     if found is None:
@@ -48,15 +48,15 @@ def gains_figure(record: SelectionRecord) -> Figure | None:
         ax.axhline(0.0, color=INK, linewidth=0.9)
         paths = _paths(found, choice.index, pooled=pooled)
         for place, (label, look, rows) in enumerate(paths):
-            knob = np.array([_knob(found.candidates[i]) for i in rows])
-            x = knob * 10 ** (APART * (place - (len(paths) - 1) / 2))
+            value = np.array([_hyperparameter(found.candidates[i]) for i in rows])
+            x = value * 10 ** (APART * (place - (len(paths) - 1) / 2))
             y, inside = gain[rows], gain[rows] >= bottom
             reach = np.nan_to_num(np.abs(np.stack([y - low[rows], high[rows] - y])))
             ax.errorbar(x[inside], y[inside], yerr=reach[:, inside], elinewidth=0.6, label=label, zorder=3, **look.line)
             ax.plot(x[~inside], np.full((~inside).sum(), bottom), "v", color=look.colour, zorder=4)
             if choice.index in rows:
                 _mark(ax, float(x[rows.index(choice.index)]), max(float(gain[choice.index]), bottom))
-        _scale(ax, sorted({_knob(found.candidates[i]) for *_, rows in paths for i in rows}))
+        _scale(ax, sorted({_hyperparameter(found.candidates[i]) for *_, rows in paths for i in rows}))
         ax.set_ylim(bottom - 0.03 * (top - bottom), top)
     left.set_xlabel("λ0")
     left.set_ylabel(f"gain over {short(str(found.candidates[record.zero]), 26)}\n(nats per step)")
@@ -66,19 +66,21 @@ def gains_figure(record: SelectionRecord) -> Figure | None:
     return figure
 
 
-def _knob(candidate: Candidate) -> float:
-    """What stands on the axis: the weight of pooling, else λ0."""
+def _hyperparameter(candidate: Candidate) -> float:
+    """Return the hyperparameter on the axis: the weight of pooling, else λ0."""
     return candidate.weight or candidate.lambda0
 
 
 def _paths(found: Validation, chosen: int, *, pooled: bool) -> list[tuple[str, Look, list[int]]]:
-    """Each method with each of its similarities, by its knob; base policies of the usual strength, or the chosen one's.
+    """Return the lines of the figure: label, style and candidates by hyperparameter, per method and similarity.
 
-    chosen : the place of the chosen candidate
+    Prior policies are shown at the default strength, and at that of the chosen candidate.
+
+    chosen : the index of the chosen candidate
     """
     out: dict[tuple[str, object, float | None], list[int]] = {}
     for i, c in enumerate(found.candidates):
-        if c.method in OWN and _knob(c) > 0 and (c.weight > 0) == pooled:
+        if c.method in OWN and _hyperparameter(c) > 0 and (c.weight > 0) == pooled:
             out.setdefault((c.method, c.similarity, c.strength), []).append(i)
     usual = (None, REFERENCE_STRENGTH)
     paths = {key: rows for key, rows in out.items() if key[2] in usual or chosen in rows}
@@ -92,19 +94,19 @@ def _paths(found: Validation, chosen: int, *, pooled: bool) -> list[tuple[str, L
 
 
 def _limits(gain: Floats) -> tuple[float, float]:
-    """Limits of the axis: all gains, and losses up to a multiple of the largest gain."""
+    """Return axis limits that show all gains, and losses up to a multiple of the largest gain."""
     seen = gain[np.isfinite(gain)]
     top = 2.0 * max(float(seen.max(initial=0.0)), LEAST)
     return min(max(float(seen.min(initial=0.0)), -DEEPEST * top), -0.25 * top), top
 
 
-def _scale(ax: Axes, knobs: list[float]) -> None:
-    """A logarithmic axis with a tick at every knob or, if they are many, at every second one."""
-    if not knobs:
+def _scale(ax: Axes, values: list[float]) -> None:
+    """Make the x axis logarithmic, with a tick at every value or, if there are many, at every second one."""
+    if not values:
         ax.set_visible(False)
         return
     ax.set_xscale("log")
-    shown = knobs[:: 1 if len(knobs) <= TICKS else 2]
+    shown = values[:: 1 if len(values) <= TICKS else 2]
     ax.set_xticks(shown, [f"{x:g}" for x in shown])
     ax.minorticks_off()
 

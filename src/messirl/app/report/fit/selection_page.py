@@ -1,4 +1,4 @@
-"""The page of a choice: whether the unlabelled trajectories help, what was chosen, and what the others gained."""
+"""Page of a model selection: whether the unlabelled trajectories help, the chosen model and all candidates."""
 
 from __future__ import annotations
 
@@ -28,35 +28,40 @@ from messirl.inference.paired_gain import Gain
 
 MOST_ROWS = 60
 LUCKY = (
-    "The gains are paired by held-out trajectory, each interval of one pair. The chosen one was chosen by these same "
-    "trajectories, so that it looks a little too good; --nested gives an honest score of the whole procedure."
+    "Gains are paired by held-out trajectory, and each interval is of one comparison. The score of the chosen "
+    "candidate is slightly optimistic, since it was chosen on these trajectories. --nested gives an unbiased score of "
+    "the whole procedure."
 )
-NO_INTERVALS = "These are estimates without intervals: --bootstrap N adds them, from N resamples of the trajectories."
+NO_INTERVALS = (
+    "These estimates have no intervals. Add them with --bootstrap N, which resamples the trajectories N times."
+)
 
 
 def write_selection_report(record: SelectionRecord, out: Path) -> Path:
-    """Draw the figures into out/figures and write out/report.html; returns its path."""
+    """Draw the figures into out/figures, write out/report.html and return its path."""
     folder = out / "figures"
     parts = {
-        "candidates": ("What every candidate gains", _candidates(record, folder)),
-        "groups": ("Group by group", _groups(record, folder)),
-        "stability": ("How stable MESSI is", _stability(record)),
+        "candidates": ("Candidates", _candidates(record, folder)),
+        "groups": ("Results by group", _groups(record, folder)),
+        "stability": ("Stability of MESSI", _stability(record)),
         "weights": ("Reward by feature", _weights(record)),
         "settings": ("Settings of the chosen model", [tables.words_table(record.settings), written_with()]),
         "rerun": ("How to run it again", rerun(record.command)),
     }
     kinds = " and ".join(f"{n:,} {kind}" for kind, n in record.counts.items() if kind != "test")
     found = record.validation
-    judged = f"{many(len(found.candidates), 'candidate')} were judged" if found is not None else "Nothing was judged"
+    judged = (
+        f"{many(len(found.candidates), 'candidate')} were scored" if found is not None else "No candidate was scored"
+    )
     lead = f"There were {kinds} trajectories. {judged}"
     if found is not None:
-        lead += f" by the {_held_out(record, int(found.steps.size))}, each held out in turn"
+        lead += f" on the {_held_out(record, int(found.steps.size))}, each held out in turn"
     lead += "."
     if record.held_out is not None:
-        lead += f" The chosen model gives the test trajectories {score(record.held_out)} nats a step."
+        lead += f" The chosen model gives the test trajectories {score(record.held_out)} nats per step."
     if record.nested is not None:
         mean, error = score(record.nested.mean), score(record.nested.standard_error)
-        lead += f" The whole procedure, nested, gives held-out experts {mean} ± {error} nats a step."
+        lead += f" The whole procedure (nested cross-validation) gives held-out experts {mean} ± {error} nats per step."
     warned = tables.with_plain_names(record.warnings, record.model.best_estimator_.mdp_.feature_names)
     first = opening(record.in_words, _pictures(record, folder), lead, warned)
     return write_page(out / "report.html", record.title, "selection", first, parts)
@@ -70,16 +75,12 @@ def _groups(record: SelectionRecord, folder: Path) -> list[Html]:
 
 
 def _held_out(record: SelectionRecord, n: int) -> str:
-    """What is held out: the experts' trajectories, or groups of them."""
-    return (
-        f"{n:,} expert trajectories"
-        if n == record.counts.get("expert")
-        else f"{n:,} parts of the experts’ trajectories"
-    )
+    """Return what is held out, in words: the expert trajectories, or groups of them."""
+    return f"{n:,} expert trajectories" if n == record.counts.get("expert") else f"{n:,} groups of expert trajectories"
 
 
 def best_of_methods(record: SelectionRecord) -> list[tuple[str, Gain]]:
-    """The best candidate of every method with what it gains over what the same rule chooses of the experts alone."""
+    """Return the best candidate of every method, and its gain over the choice of the same rule from experts only."""
     found, use = record.validation, record.model.use_
     if found is None or use is None:
         return []
@@ -95,9 +96,9 @@ def _pictures(record: SelectionRecord, folder: Path) -> list[Html]:
     if rows and use is not None:
         bold = METHODS[record.choice.candidate.method].label
         caption = (
-            "Do the unlabelled trajectories help? The best of every method, and the chosen one in bold, beside what "
-            f"the same rule would choose of the experts alone, {quoted(str(use.alone))}: gains on held-out experts "
-            "with 95 % intervals. Blue is clearly better, orange clearly worse, hollow neither."
+            "Do the unlabelled trajectories help? The best candidate of every method, with the chosen one in bold. "
+            f"Shown is its gain on held-out experts over the best choice with experts only, {quoted(str(use.alone))}, "
+            "with its 95 % interval. Blue is significantly better, orange significantly worse, hollow neither."
         )
         figure = partial(gains_figure, rows, BETTER, bold)
         shown += drawn("use", figure, folder, caption, small=True)
@@ -110,7 +111,8 @@ def _candidates(record: SelectionRecord, folder: Path) -> list[Html]:
         return [tag("p", as_sentence(choice.reason) + ".")]
     caption = (
         f"Candidates. The gain of each on held-out experts over {quoted(str(found.candidates[record.zero]))}, by its "
-        "strength, with 95 % intervals. The ring is the chosen one; arrows at the edge are larger losses."
+        "hyperparameter, with 95 % intervals. The ring marks the chosen candidate; arrows at the edge are larger "
+        "losses."
     )
     order = np.argsort(-np.asarray(found.scores), kind="stable")[:MOST_ROWS]
     rows = []
@@ -135,8 +137,8 @@ def _stability(record: SelectionRecord) -> list[Html]:
         return []
     rows = [row(plain(one["lambda0"]), rounded(one["spread"])) for one in record.stability]
     say = (
-        "How far MESSI’s policy differs over halves of the unlabelled trajectories. A spread near zero is stable, "
-        "which is not to say right; a large one hangs on who happened to be there."
+        "The spread of MESSI’s policy over random halves of the unlabelled trajectories. A spread near zero is stable, "
+        "though not necessarily right. A large spread depends on which trajectories were recorded."
     )
     return [tag("p", say), table([row("λ0", "spread", head=True)], rows, "fit")]
 

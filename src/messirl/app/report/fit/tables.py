@@ -1,4 +1,4 @@
-"""Tables of one fit: scores, estimates, the policy in the states visited most, settings."""
+"""Tables of one fit: scores, estimates, the policy in the most visited states, settings."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from messirl.app.workflow.record import FitRecord, Score
 from messirl.inference import EstimationTable
 from messirl.inference.paired_gain import Gain
 
-MOST_ROWS = 200  # of a table
+MOST_ROWS = 200  # per table
 MOST_STATES = 15
-CHOICES = 3  # actions shown for a state, the likeliest first
+CHOICES = 3  # actions shown per state, the most likely first
 ERRORS = ("robust_std_error", "std_error", "outer_std_error")
 MOST_DECIMALS = 8
 LARGE = 1e6
 
 
 def scores_table(scores: list[Score]) -> Html:
-    """Every number of the dot plot, and how far each is from the experts alone or, if unknown, from the method."""
+    """Return all scores, and their differences from experts only or, if unknown, from the fitted method."""
     held_out = any(s.held_out is not None for s in scores)
     gained = any(s.gain is not None for s in scores)
     notes = any(s.note for s in scores)
-    apart = "over the experts alone, 95 % interval" if gained else f"difference from {short(scores[0].name, 30)}"
-    heads = ["", "fitted on", "expert", *(["held out", apart] if held_out else []), *(["note"] if notes else [])]
+    apart = "gain over experts only, 95 % interval" if gained else f"difference from {short(scores[0].name, 30)}"
+    heads = ["method", "fitted to", "experts", *(["held out", apart] if held_out else []), *(["note"] if notes else [])]
     rows = []
     for s in scores:
         cells: list[Html | str] = [named(s.fit_on, 60) if s.fit_on not in ("", "-") else "–", _nats(s.expert)]
@@ -49,7 +49,7 @@ def scores_table(scores: list[Score]) -> Html:
 
 
 def estimates_table(record: FitRecord) -> Html:
-    """θ by size; with standard errors, t and p where they were estimated."""
+    """Return θ by size, with standard errors, t and p if they were estimated."""
     if record.estimates is None:
         names, shown = feature_names(record.model.mdp_), record.by_size[:MOST_ROWS]
         rows = [row(named(names[j]), rounded(float(record.model.theta_[j]))) for j in shown]
@@ -59,7 +59,7 @@ def estimates_table(record: FitRecord) -> Html:
 
 
 def preferences_table(found: Preferences | None) -> Html:
-    """Return the estimates of a fit without the penalty, where that is another fit than the one of the page."""
+    """Return the estimates of the fit without the penalty, if that is not the fit of the page."""
     if found is None or found.table is None or not found.refitted:
         return Html("")
     mdp = found.model.mdp_
@@ -69,14 +69,16 @@ def preferences_table(found: Preferences | None) -> Html:
 
 
 def _replaced(found: EstimationTable | None) -> Html:
-    """Say where intervals do not rest on the robust errors."""
+    """Explain where intervals do not rest on the robust errors."""
     if found is None or not found.replaced.any():
         return Html("")
-    return tag("p", "Robust t, p and interval rest on the std. error where the robust one is below a third of it.")
+    return tag(
+        "p", "Where the robust std. error is below a third of the std. error, robust t, p and interval use the latter."
+    )
 
 
 def _estimated(estimates: Sequence[dict[str, Any]], called: Callable[[Any], str]) -> tuple[Html, int]:
-    """A table of estimates with their errors, the largest first, and how many there are."""
+    """Return a table of estimates with their errors, the largest first, and their number."""
     columns = {
         "estimate": "estimate",
         "std_error": "std. error",
@@ -97,7 +99,7 @@ def _estimated(estimates: Sequence[dict[str, Any]], called: Callable[[Any], str]
 
 
 def _estimate(found: dict[str, Any], keys: list[str]) -> list[str]:
-    """A weight with as many decimals as its errors have, three digits of the smallest; t with two."""
+    """Format a row: estimates and errors with three digits of the smallest error, t with two decimals."""
     places = _places(*(found.get(key) for key in ERRORS))
     said = []
     for key in keys:
@@ -114,7 +116,7 @@ def _estimate(found: dict[str, Any], keys: list[str]) -> list[str]:
 
 
 def ratios_table(record: FitRecord) -> Html:
-    """Ratios of weights with both intervals, if any were asked for."""
+    """Return the ratios of weights with both intervals, if any were asked for."""
     if not record.ratios:
         return Html("")
     called = _plain(record)
@@ -127,7 +129,7 @@ def ratios_table(record: FitRecord) -> Html:
 
 
 def tests_table(record: FitRecord) -> Html:
-    """Likelihood-ratio tests of features, if any were asked for."""
+    """Return the likelihood-ratio tests of features, if any were asked for."""
     if not record.tests:
         return Html("")
     called = _plain(record)
@@ -140,12 +142,12 @@ def tests_table(record: FitRecord) -> Html:
         )
         for test in record.tests
     ]
-    heads = ("fitted again without", "likelihood ratio", "degrees of freedom", "p")
+    heads = ("features left out", "likelihood ratio", "degrees of freedom", "p")
     return table([row(*heads, head=True)], rows, "fit")
 
 
 def policy_table(record: FitRecord) -> Html:
-    """The states visited most, and the likeliest actions there."""
+    """Return the most visited states, and the most likely actions there."""
     policy, model = record.policy, record.model
     if policy is None:
         return tag("p", "With a horizon of one state there is nothing to choose.")
@@ -158,24 +160,24 @@ def policy_table(record: FitRecord) -> Html:
         cells = [step_words(record, s, int(a), float(policy[s, a])) if policy[s, a] > 0 else "" for a in likely]
         rows.append(row(named(record.called("state", s), 32), rounded(float(visits[s]), 3), *cells))
     if not rows:
-        return tag("p", "No state is met in which there is a choice.")
-    ranks = ("likeliest action", "second", "third")[: min(CHOICES, policy.shape[1])]
+        return tag("p", "No visited state has a choice of actions.")
+    ranks = ("most likely action", "second", "third")[: min(CHOICES, policy.shape[1])]
     return table([row("state", "expected visits", *ranks, head=True)], rows, "fit policy")
 
 
 def statistics_table(statistics: dict[str, float]) -> Html:
-    """All statistics, in the order given."""
+    """Return a table of all statistics, in the order given."""
     return table([], [row(named(name), _measured(value)) for name, value in statistics.items()], "fit")
 
 
 def words_table(words: dict[str, str]) -> Html:
-    """The settings, if there are any; values that are not text are written as Python writes them."""
+    """Return a table of the settings, if there are any."""
     rows = [row(named(name), named(_setting(str(value)), 120)) for name, value in words.items()]
     return table([], rows, "settings") if rows else Html("")
 
 
 def step_words(record: FitRecord, s: int, a: int, probability: float) -> Html:
-    """`0.62 left`, and the next state if there is only one."""
+    """Return `0.62 left → state 3`, without the next state if there are several."""
     mdp = record.model.mdp_
     r = s * mdp.n_actions + a
     to = mdp.transitions.indices[mdp.transitions.indptr[r] : mdp.transitions.indptr[r + 1]]
@@ -187,7 +189,7 @@ def step_words(record: FitRecord, s: int, a: int, probability: float) -> Html:
 
 
 def with_plain_names(texts: Iterable[str], columns: Sequence[str] | None) -> list[str]:
-    """Warnings in which features have the names of the page, `'painting'`, not those of their columns."""
+    """Replace the column names of features in warnings by the names on the page, such as `'painting'`."""
     out = list(texts)
     for column, name in zip(columns or (), plain_names(columns or ()), strict=True):
         out = [text.replace(repr(str(column)), repr(name)) for text in out]
@@ -195,7 +197,7 @@ def with_plain_names(texts: Iterable[str], columns: Sequence[str] | None) -> lis
 
 
 def _plain(record: FitRecord) -> Callable[[Any], str]:
-    """What the page calls a feature, by what it is called in files."""
+    """Return a function from the name of a feature in files to its name on the page."""
     mdp = record.model.mdp_
     called = dict(zip((str(name) for name in mdp.feature_ids), feature_names(mdp), strict=True))
     return lambda name: called.get(str(name), str(name))
@@ -206,7 +208,7 @@ def _left_out(n: int) -> Html:
 
 
 def _measured(value: float | None) -> str:
-    """A count as it is; of other numbers three or four decimals."""
+    """Format a count as an integer, other numbers with three or four decimals."""
     if value is None or not math.isfinite(value):
         return rounded(value)
     if float(value).is_integer() and abs(value) < LARGE:
@@ -216,7 +218,7 @@ def _measured(value: float | None) -> str:
 
 
 def _setting(value: str) -> str:
-    """A setting, with numbers of many digits rounded; the files have them in full."""
+    """Round numbers of many digits in a setting; the files have them in full."""
     return re.sub(r"-?\d+\.\d{7,}(?:e[-+]?\d+)?", lambda found: f"{float(found[0]):.6g}", value)
 
 
@@ -232,7 +234,7 @@ def _difference(one: Score, method: Score) -> str:
 
 
 def _gain(gain: Gain | None) -> Html | str:
-    """The gain and its interval; where that includes zero, it says so."""
+    """Format the gain with its interval, and a note where that includes zero."""
     if gain is None:
         return "–"
     if not math.isfinite(gain.low):
@@ -243,7 +245,7 @@ def _gain(gain: Gain | None) -> Html | str:
 
 
 def _ratio(ratio: Any) -> list[str]:
-    """Value, errors and both intervals, all with three digits of the standard error."""
+    """Format value, errors and both intervals, all with three digits of the standard error."""
     places = _places(ratio.std_error)
     ends = (ratio.low, ratio.high), (ratio.fieller_low, ratio.fieller_high)
     numbers = [_to(places, value) for value in (ratio.value, ratio.std_error, ratio.robust_std_error)]
@@ -251,13 +253,13 @@ def _ratio(ratio: Any) -> list[str]:
 
 
 def _places(*errors: float | None) -> int | None:
-    """The decimals that show three digits of the smallest error; None where no error is known."""
+    """Return the decimals that show three digits of the smallest error; None if no error is known."""
     known = [error for error in errors if _known(error) and error > 0]
     return decimals(min(known), MOST_DECIMALS) + 1 if known else None
 
 
 def _to(places: int | None, value: float | None) -> str:
-    """A number with so many decimals, or with as many as it needs."""
+    """Format a number with `places` decimals, or with four significant digits if that is None."""
     return rounded(value) if places is None or value is None else fixed(value, places)
 
 

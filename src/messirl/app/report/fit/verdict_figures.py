@@ -1,6 +1,6 @@
-"""The pictures that stand beside a verdict: preferences of the experts, and differences with their intervals.
+"""Figures beside a verdict: preferences of the experts, and differences with their intervals.
 
-They are small, so that their letters are legible on a telephone too; filled marks are settled, hollow ones are not.
+They are small enough to be legible on a phone. Filled marks are significant, hollow ones are not.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ BINS = 24
 
 
 def preferences_picture(found: Preferences | None, folder: Path) -> list[Html]:
-    """The picture of what the experts prefer, and its caption."""
+    """Return the figure of the experts' preferences with its caption."""
     if found is None or found.table is None:
         return []
-    caption = "Preferences of the experts. Each feature by its contribution, with 95 % intervals"
+    caption = "Preferences of the experts. The contribution of each feature, with 95 % intervals."
     if found.refitted:
         caption += (
-            " of a fit to the experts alone, without penalty (a normal prior with a standard deviation of 10 keeps "
-            "weights finite)"
+            " Weights and intervals are those of a fit to the experts only, without the penalty. A normal prior with "
+            "a standard deviation of 10 keeps these weights finite."
         )
-    caption += ". The interval of a hollow bar includes zero."
+    caption += " The intervals of hollow bars include zero."
     make = partial(preferences_figure, found)
     return drawn("preferences", make, folder, caption, small=True)
 
 
 def preferences_figure(found: Preferences) -> Figure | None:
-    """Each feature's contribution, the largest first, with 95 % intervals."""
+    """Draw the contribution of each feature, the largest first, with 95 % intervals."""
     figure = contributions_figure(
         feature_names(found.model.mdp_), found.model.theta_, spreads(found.model), *found.ends
     )
@@ -58,15 +58,15 @@ def preferences_figure(found: Preferences) -> Figure | None:
 def contributions_figure(
     names: Sequence[str], theta: Floats, spread: Floats, low: Floats, high: Floats
 ) -> Figure | None:
-    """Weights (d,) of features that vary so much (d,), the largest first; NaN ends are no interval."""
+    """Draw weights (d,) times the spreads (d,) of their features, the largest first; NaN ends mean no interval."""
     order = ranked(np.abs(theta) * spread)[:MOST]
     size, ends = (theta * spread)[order], (np.stack([low, high]) * spread)[:, order]
     if not np.isfinite(size).all() or not size.any():
         return None
     figure, ax = panels(SMALL, 0.75 + 0.2 * max(len(order), 3))
     place, known = np.arange(len(order)), np.isfinite(ends).all(axis=0)
-    settled = (ends.min(axis=0) > 0) | (ends.max(axis=0) < 0) if known.any() else np.full(len(order), True)
-    bars(ax, size, settled)
+    significant = (ends.min(axis=0) > 0) | (ends.max(axis=0) < 0) if known.any() else np.full(len(order), True)
+    bars(ax, size, significant)
     if known.any():
         reach = np.abs(np.stack([size - ends[0], ends[1] - size]))[:, known]
         ax.errorbar(size[known], place[known], xerr=reach, fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8)
@@ -77,7 +77,7 @@ def contributions_figure(
 
 
 def spread_figure(each: Floats, gain: Gain, label: str) -> Figure | None:
-    """A histogram of differences, one per trajectory; the mean with its 95 % interval above it."""
+    """Draw a histogram of differences, one per trajectory, below their mean with its 95 % interval."""
     finite = each[np.isfinite(each)]
     if finite.size < 2:
         return None

@@ -1,1 +1,1 @@
-"""The page and the figures of the reproduction."""
+"""Page and figures of the reproduction of the paper."""

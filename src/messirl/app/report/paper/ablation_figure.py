@@ -1,4 +1,4 @@
-"""The comparison of learners as a figure: what each way to use unlabelled trajectories adds to the expert alone."""
+"""Figure of the comparison of learners: the gain of each way to use unlabelled trajectories over expert only."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SOURCES = {"mu1": ("MESSI-mu1", "μ1"), "mu3": ("MESSI-mu3", "μ3"), "MAX": ("MESSIMAX", "MAX")}
-APART = 0.24  # between the marks of one way, where two ways are 1 apart
-LINEAR = 0.01  # gains and losses beyond this are drawn by their logarithm: pooling can lose ten times what others gain
+APART = 0.24  # distance between the marks of one way, in units of the distance between ways
+LINEAR = 0.01  # the axis is logarithmic beyond: pooling can lose ten times the gains of others
 
 
 def learners_figure(curves: Curves) -> Figure | None:
-    """A row per objective, a column per domain; gains over the expert alone, paired by run."""
+    """Draw gains over expert only, paired by run: a row per objective, a column per domain."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -46,7 +46,7 @@ def learners_figure(curves: Curves) -> Figure | None:
                 ax.plot([found.low, found.high], [y, y], color=colour, linewidth=1.1)
                 ax.plot([found.mean], [y], color=colour, marker=marker, linestyle="none")
         line[0].set_ylabel(f"objective: {objective}")
-    grid[0][0].set_yticks(range(len(WAYS) + 1), ["alone, start given,\nno ridge", *WAYS])
+    grid[0][0].set_yticks(range(len(WAYS) + 1), ["expert only, start given,\nno ridge", *WAYS])
     grid[0][0].set_ylim(len(WAYS) + 0.6, -0.6)
     for domain, ax in zip(domains, grid[0], strict=True):
         ax.set_title(domain_name(domain))
@@ -56,7 +56,7 @@ def learners_figure(curves: Curves) -> Figure | None:
         ticks = [t for t in (-1.0, -0.1, -LINEAR, 0.0, LINEAR, 0.1, 1.0) if low <= t <= high]
         ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
         ax.set_xticks([], minor=True)
-        ax.set_xlabel("gain over the expert alone")
+        ax.set_xlabel("gain over expert only")
     handles = [
         Line2D(
             [], [], color=LOOKS[name].colour, marker=LOOKS[name].marker, linewidth=1.1, label=f"unlabelled from {word}"

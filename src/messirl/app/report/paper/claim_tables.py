@@ -1,4 +1,4 @@
-"""The claims as tables: what the paper says, what each solver found on each domain, and where the two differ."""
+"""Tables of claims: the paper's statement, the verdict per solver and domain, and where the solvers differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OWN = "not in the paper"
 
 
 def tally(claims: Sequence[Row]) -> Html:
-    """How many claims hold, by domain and solver: those of the paper, and below them our own."""
+    """Return a table that counts verdicts by domain and solver: on the paper's claims, then on our own."""
     if not claims:
         return tag("p", "No claim could be decided from these results.")
     solvers = [solver for solver in SOLVERS if any(c["solver"] == solver for c in claims)]
@@ -49,7 +49,7 @@ def _counts(claims: Sequence[Row], solvers: Sequence[str]) -> list[Html]:
 
 
 def sentence(claims: Sequence[Row]) -> str:
-    """The summary in words."""
+    """Return the summary of verdicts in words."""
     parts = []
     for solver, words in (("paper", "With the paper’s fixed steps"), ("exact", "At the exact optimum")):
         here = [c["verdict"] for c in claims if c["solver"] == solver and c["where"] != OWN]
@@ -63,7 +63,7 @@ def sentence(claims: Sequence[Row]) -> str:
 
 
 def tables(claims: Sequence[Row]) -> Html:
-    """One table for each place in the paper, a column for each domain and solver."""
+    """Return one table per section of the paper, with a column per domain and solver."""
     out = []
     for where, group in groupby(_grouped(claims), key=lambda c: str(c["where"])):
         rows = list(group)
@@ -81,7 +81,7 @@ def tables(claims: Sequence[Row]) -> Html:
 
 
 def differences(claims: Sequence[Row]) -> Html:
-    """Where the two solvers give different verdicts."""
+    """Return a table of claims on which the two solvers disagree."""
     found: dict[tuple[str, str], dict[str, Row]] = {}
     for claim in claims:
         found.setdefault((claim["id"], claim["domain"]), {})[claim["solver"]] = claim
@@ -90,12 +90,12 @@ def differences(claims: Sequence[Row]) -> Html:
     opposite = [pair for pair in differ if UNDECIDED not in (pair["paper"]["verdict"], pair["exact"]["verdict"])]
     open_ = [pair for pair in differ if pair not in opposite]
     if not both:
-        return tag("p", "These results hold one solver only, so there is nothing to compare.")
+        return tag("p", "These results are of one solver only, so there is nothing to compare.")
     out = [
         tag(
             "p",
-            f"The paper’s solver takes a fixed number of fixed steps; the exact one goes to the optimum of the same "
-            f"objective. Where the verdicts differ, a claim is about the step, not about the method. They differ in "
+            f"The paper’s solver takes a fixed number of fixed steps; the exact solver finds the optimum of the same "
+            f"objective. Where their verdicts differ, the step size matters, not the method. They differ in "
             f"{len(differ)} of {len(both)} cases: in {len(opposite)} the verdicts are opposite, in {len(open_)} one "
             f"solver decides and the other does not.",
         )
@@ -108,23 +108,23 @@ def differences(claims: Sequence[Row]) -> Html:
 
 
 def words(sentence: str) -> str:
-    """Names of methods as people write them."""
+    """Replace internal names of methods by their labels."""
     for method in MAIN:
         if method != look(method).label and "-" in method:
             sentence = sentence.replace(method, look(method).label)
-    sentence = re.sub(r"(?<![-\w])MaxEnt(?![-\w])", look("MaxEnt").label, sentence)  # not that of η-EM-MaxEnt
+    sentence = re.sub(r"(?<![-\w])MaxEnt(?![-\w])", look("MaxEnt").label, sentence)  # except in η-EM-MaxEnt
     return re.sub(r"(?<=\d)%", " %", sentence.replace("at ν = no point", "at no ν"))
 
 
 def _grouped(claims: Sequence[Row]) -> list[Row]:
-    """Claims grouped by their place in the paper, in its order; our own at the end."""
+    """Sort claims by their section of the paper, with our own at the end."""
     places = list(dict.fromkeys(c["where"] for c in claims))
     return sorted(claims, key=lambda c: (c["where"] == OWN, places.index(c["where"])))
 
 
 def _heading(where: str) -> list[Html | str]:
     if where == OWN:
-        return ["The sceptic’s questions ", tag("small", where)]
+        return ["Further questions ", tag("small", where)]
     section, _, title = where.partition(", ")
     return [f"{title} ", tag("small", section)] if title else [where[:1].upper() + where[1:]]
 

@@ -1,8 +1,8 @@
 """One panel: mean curves with 95 % bands over runs, on axes that show where the methods differ.
 
-The x axis is linear for iterations and ν, and logarithmic, with a place for zero, for u and λ0. The y axis is linear,
-or logarithmic in the loss where the losses of one panel differ by more than a factor of five. It frames the means;
-bands and the first steps of a training may leave the frame. Gains over MaxEnt-IRL have a linear axis around zero.
+The x axis is linear for iterations and ν, and logarithmic with a place for zero for u and λ0. The y axis is linear, or
+logarithmic in the loss where the losses of a panel differ by more than a factor of five. Its limits follow the means;
+bands and the first steps of a training may lie outside. Gains over MaxEnt-IRL have a linear axis around zero.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FACTOR = 5.0  # losses that differ by more are drawn on a logarithmic axis
-SETTLED = 0.1  # share of the iterations that may fall out of the frame, at the start
-WIDEST = 0.4  # share of the span of the means by which a band may widen the frame, on either side
-DEEPEST = 2.0  # if a gain is certain, the axis reaches this far below zero, in units of the largest gain
+SETTLED = 0.1  # fraction of the iterations, at the start, that may lie outside of the limits
+WIDEST = 0.4  # fraction of the span of the means by which bands may widen the limits, on either side
+DEEPEST = 2.0  # depth of the axis below zero if a gain is significant, in units of the largest gain
 MARKS = 6
 
 
 @dataclass(frozen=True)
 class Line:
-    """Mean and 95 % interval at every x, and how it looks."""
+    """Mean and 95 % interval at every x, with a line style."""
 
     look: Look
     x: Floats
@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True)
 class YRange:
-    """What a panel shows of y."""
+    """Limits and scale of the y axis."""
 
     low: float
     high: float
@@ -49,14 +49,14 @@ class YRange:
 
 
 def line(curve: Curve, look: Look) -> Line:
-    """The curve of one method over its runs."""
+    """Return mean and interval of the curve of one method over its runs."""
     found = [interval(row) for row in curve.performance]
     mean, low, high = (np.array([getattr(f, name) for f in found]) for name in ("mean", "low", "high"))
     return Line(look, curve.x, mean, low, high)
 
 
 def gain(curve: Curve, base: Curve) -> Curve | None:
-    """How much better a curve is than `base`, run by run; None if their runs are not the same."""
+    """Return the gain of a curve over `base`, run by run; None if their runs differ."""
     if curve.performance.shape[1] != base.performance.shape[1]:
         return None
     at = np.maximum(np.searchsorted(base.x, curve.x, side="right") - 1, 0)  # a training that ended keeps its last value
@@ -64,7 +64,7 @@ def gain(curve: Curve, base: Curve) -> Curve | None:
 
 
 def y_range(lines: Sequence[Line], every_iteration: bool, gains: bool = False) -> YRange | None:
-    """Limits of y around the means; None where there is no number."""
+    """Return limits of y around the means; None if no mean is finite."""
     means, lows, highs = [], [], []
     for one in lines:
         seen = one.x >= SETTLED * one.x.max() if every_iteration else np.full(one.x.shape, True)
@@ -77,7 +77,7 @@ def y_range(lines: Sequence[Line], every_iteration: bool, gains: bool = False) -
     least, most = float(middle.min()), float(middle.max())
     if gains:
         least, most = min(least, 0.0), max(most, 0.0)
-        certain = float(_finite(lows).max(initial=0.0)) > 0  # then the axis shows the gains closely
+        certain = float(_finite(lows).max(initial=0.0)) > 0  # then the axis zooms in on the gains
         least = max(least, -DEEPEST * most) if certain else least
     logarithmic = not gains and most < 0 and least < FACTOR * most
     if logarithmic:
@@ -91,19 +91,19 @@ def y_range(lines: Sequence[Line], every_iteration: bool, gains: bool = False) -
 
 
 def draw(ax: Axes, lines: Sequence[Line], shown: YRange | None, every_iteration: bool) -> None:
-    """All lines, bands below them, in a frame."""
+    """Draw all lines above their bands, within the limits."""
     for order, one in enumerate(lines):
         look = one.look
         banded = np.isfinite(one.low) & np.isfinite(one.high)
         if banded.any() and not _covers(one, shown):
             low, high = one.low, one.high
-            if shown is not None and shown.logarithmic:  # no logarithm beyond zero; that is outside anyway
+            if shown is not None and shown.logarithmic:  # no logarithm of gains; that is outside anyway
                 low, high = np.minimum(low, 0.1 * shown.high), np.minimum(high, 0.1 * shown.high)
-            # Bands that cover each other are told apart by their edges.
+            # Edges distinguish bands that overlap.
             edge: Any = {"edgecolor": (look.colour, 0.8), "linewidth": 0.45, "linestyle": look.dashes}
             ax.fill_between(one.x, low, high, where=banded.tolist(), facecolor=(look.colour, 0.1), **edge)
         n = len(one.x)
-        # The markers of different lines are at different iterations, so that none covers another.
+        # Markers of different lines are at different iterations, so that they do not overlap.
         marks: Any = (order * max(n // 40, 1), max(n // MARKS, 1)) if every_iteration and n > 1 else 1
         ax.plot(one.x, one.mean, markevery=marks, zorder=3 + look.width, **look.line)
     if shown is not None:
@@ -111,7 +111,7 @@ def draw(ax: Axes, lines: Sequence[Line], shown: YRange | None, every_iteration:
 
 
 def scale_x(ax: Axes, points: Floats, logarithmic: bool) -> None:
-    """Linear, or logarithmic above the smallest positive point with zero beside it."""
+    """Make the x axis linear, or logarithmic above the smallest positive point with a place for zero."""
     positive = points[points > 0]
     if not logarithmic or positive.size < 2:
         ax.xaxis.set_major_locator(_few_ticks())
@@ -128,7 +128,7 @@ def scale_x(ax: Axes, points: Floats, logarithmic: bool) -> None:
 
 
 def _covers(one: Line, shown: YRange | None) -> bool:
-    """Whether a band would fill the whole height of the frame, and show nothing."""
+    """Return whether a band would fill the whole panel."""
     return shown is not None and bool(np.all((one.low <= shown.low) & (one.high >= shown.high)))
 
 
@@ -152,7 +152,7 @@ def _few_ticks() -> Any:
 
 
 def _to_log(y: Any) -> Any:
-    """−log10(−y), which rises with y < 0; what is not negative becomes a large number."""
+    """Return −log10(−y), which increases for y < 0; other y become a large number."""
     return -np.log10(np.maximum(-np.asarray(y, dtype=np.float64), 1e-12))
 
 

@@ -1,4 +1,4 @@
-"""All figures of a reproduction: drawn, saved, and shown with their captions."""
+"""All figures of a reproduction, drawn, saved, and shown with their captions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = (  # kinds of figures: the end of the file name, the function that draws
 
 
 def gallery(curves: Curves, domains: Sequence[str], folder: Path) -> Html:
-    """Draw what the table has, save it into the folder, and show it domain by domain."""
+    """Draw all figures that have data, save them into the folder, and show them domain by domain."""
     out = drawn("domains", lambda: domains_figure(domains), folder, captions.domains_caption(domains))
     for domain, name in file_names(domains).items():
         small = len([axis for axis in PANELS if curves.methods(domain, axis.figure)]) == 1
@@ -38,13 +38,13 @@ def gallery(curves: Curves, domains: Sequence[str], folder: Path) -> Html:
         for suffix, make, caption in KINDS:
             text = caption(curves, domain)
             shown += drawn(name + suffix, partial(make, curves, domain), folder, text, half=small)
-        missing = tag("p", "These results have no figure for this domain.")
+        missing = tag("p", "These results have no data for a figure of this domain.")
         out += [tag("h3", domain_name(domain)), *(shown or [missing])]
     return join(out, "\n")
 
 
 def file_names(domains: Sequence[str]) -> dict[str, str]:
-    """A file name for each domain, all different and safe in every file system."""
+    """Return a file name for each domain, all different and safe in every file system."""
     out: dict[str, str] = {}
     for domain in domains:
         name = re.sub(r"[^a-z0-9]+", "-", domain.lower()).strip("-") or "domain"

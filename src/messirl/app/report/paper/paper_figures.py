@@ -1,6 +1,6 @@
-"""The figures: the paper's four panels, the same as gains, the comparison with EM, the two solvers, the domains.
+"""Figures of the reproduction: the paper's four panels, gains, the comparison with EM, the two solvers, the domains.
 
-Each takes what the table has: a panel, a row or a whole figure without data is left out.
+Panels, rows and figures without data are left out.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ ROW = 1.75  # inches
 
 @dataclass(frozen=True)
 class Axis:
-    """What a panel is drawn against."""
+    """The x axis of a panel."""
 
     figure: str
     label: str
     logarithmic: bool = False
-    default: str = ""  # the setting that the other panels hold fixed
+    default: str = ""  # the setting whose value the other panels use
 
     @property
     def every_iteration(self) -> bool:
-        """Whether the figure follows trainings step by step."""
+        """True if the figure shows every iteration of a training."""
         return self.figure in ("iterations", "em")
 
 
 PANELS = (
     Axis("iterations", "iterations"),
     Axis("unlabelled", "unlabelled trajectories u", logarithmic=True, default="u"),
-    Axis("nu", "share of good ones ν", default="nu"),
+    Axis("nu", "share of expert-like trajectories ν", default="nu"),
     Axis("lambda", "regularisation λ0", logarithmic=True, default="lambda0"),
 )
 
 
 def paper_figure(curves: Curves, domain: str) -> Figure | None:
-    """Performance against iterations, u, ν, λ0: the paper's methods above, the further baselines below."""
+    """Draw performance against iterations, u, ν and λ0: the paper's methods on top, further baselines below."""
     return _four_panels(curves, domain, "performance")
 
 
 def gain_figure(curves: Curves, domain: str) -> Figure | None:
-    """The same as gains over MaxEnt-IRL, paired by run: what the claims are decided on."""
+    """Draw the same as gains over MaxEnt-IRL, paired by run, on which the claims are tested."""
     return _four_panels(curves, domain, "gain over MaxEnt-IRL", gains=True)
 
 
@@ -84,7 +84,7 @@ def _four_panels(curves: Curves, domain: str, what: str, *, gains: bool = False)
 
 
 def em_figure(curves: Curves, domain: str) -> Figure | None:
-    """EM with every η beside MESSI and MESSIMAX, on μ1 and on μ2."""
+    """Draw EM with every η, MESSI and MESSIMAX, on μ1 and on μ2."""
     here = curves.methods(domain, "em")
     etas = tuple(sorted({eta for m in here if (eta := eta_of(m)) is not None}))
     if not etas:
@@ -106,18 +106,18 @@ def em_figure(curves: Curves, domain: str) -> Figure | None:
 
 
 def exact_figure(curves: Curves, domain: str) -> Figure | None:
-    """The paper's fixed steps above, the optimum of the same objectives below, on the same axes."""
+    """Draw the paper's fixed steps on top and the optimum of the same objectives below, on the same axes."""
     columns = [(axis, "the paper's methods", _solved(curves, domain, axis.figure, MAIN)) for axis in PANELS[1:]]
-    sceptics = _solved(curves, domain, "lambda", tuple(m for m in LOOKS if m not in MAIN))
-    if sceptics:
-        columns.append((PANELS[-1], "other baselines", _solved(curves, domain, "lambda", ANCHORS) + sceptics))
+    further = _solved(curves, domain, "lambda", tuple(m for m in LOOKS if m not in MAIN))
+    if further:
+        columns.append((PANELS[-1], "other baselines", _solved(curves, domain, "lambda", ANCHORS) + further))
     columns = [column for column in columns if column[2]]
     if not columns:
         return None
     figure, grid = _canvas(2, len(columns), sharey="col")
     for k, (axis, title, methods) in enumerate(columns):
         for ax, suffix in zip((grid[0][k], grid[1][k]), ("", EXACT), strict=True):
-            # Both panels have the same limits, so that the same height is the same performance.
+            # Both panels have the same limits, so that heights are comparable.
             both = methods + [m + EXACT for m in methods]
             _panel(ax, curves, domain, axis, [m + suffix for m in methods], framed_by=both)
         grid[0][k].set_title(title, fontsize=7.5, fontweight="normal", fontstyle="italic")
@@ -129,7 +129,7 @@ def exact_figure(curves: Curves, domain: str) -> Figure | None:
 
 
 def domains_figure(names: Iterable[str]) -> Figure | None:
-    """The problems themselves, as each draws itself."""
+    """Draw the domains."""
     known: dict[str, Setting] = {}
     for name in in_order(list(names)):
         if name in SETTINGS:
@@ -150,7 +150,7 @@ def domains_figure(names: Iterable[str]) -> Figure | None:
 def _canvas(
     rows: int, columns: int, *, height: float = ROW, narrow: int = 4, sharey: Any = False
 ) -> tuple[Figure, Any]:
-    """A figure without pyplot, as wide as its panels need: `narrow` of them fill the page."""
+    """Return a figure, without pyplot, and its panels, of which `narrow` fill the width of a page."""
     from matplotlib.figure import Figure
 
     width = WIDTH * max(min(columns / narrow, 1.0), 0.5)
@@ -199,7 +199,7 @@ def _legend(figure: Any, methods: Sequence[str], where: str, etas: tuple[int, ..
 
     looks = [look(m, etas) for m in methods]
     handles = [Line2D([], [], label=one.label, **one.line) for one in looks]
-    # About 15 letters per inch; the line before each label takes the room of 9 more.
+    # About 15 letters per inch; the line before each label takes the space of 9 letters.
     letters = sum(len(one.label) + 9 for one in looks)
     rows = int(np.ceil(letters / (15.6 * figure.get_figwidth())))
     figure.legend(handles=handles, loc=where, ncols=int(np.ceil(len(handles) / rows)))
@@ -214,19 +214,19 @@ def _known(curves: Curves, domain: str, figure: str, wanted: Sequence[str]) -> l
 
 
 def _others(curves: Curves, domain: str, figure: str) -> list[str]:
-    """Methods that the paper does not have: the further baselines in their order, then what else the table has."""
+    """Return methods that are not in the paper: the further baselines in order, then any others of the table."""
     here = [m for m in _plain(curves, domain, figure) if m not in MAIN]
     order = list(LOOKS)
     return sorted(here, key=lambda m: (order.index(m) if m in order else len(order), m))
 
 
 def _solved(curves: Curves, domain: str, figure: str, wanted: Sequence[str]) -> list[str]:
-    """Methods that both solvers have."""
+    """Return the methods with results of both solvers."""
     return [m for m in _known(curves, domain, figure, wanted) if (domain, figure, m + EXACT) in curves]
 
 
 def _union(lists: Iterable[Iterable[str]]) -> list[str]:
-    """All methods, those that look the same only once, as EM on μ1 and on μ2."""
+    """Return all methods, those with the same label only once (EM on μ1 and on μ2)."""
     out: dict[str, str] = {}
     for methods in lists:
         for m in methods:

@@ -1,4 +1,4 @@
-"""Where results come from: settings, versions, seeds, and the command that makes them again."""
+"""Provenance of results: settings, versions, seeds, and the command that reproduces them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from messirl.paper.experiments.training_runs import FIGURES
 
 @dataclass(frozen=True)
 class Provenance:
-    """What the rows of a table say about their origin."""
+    """The origin of the rows of a table."""
 
     domains: list[str]
     figures: list[str]
@@ -31,12 +31,12 @@ class Provenance:
 
     @property
     def quick(self) -> bool:
-        """Whether it was made with the few points of `--quick`."""
+        """True if the results were made with `--quick`."""
         return any(name in QUICK and h == [QUICK[name].config_hash] for name, h in self.hashes.items())
 
     @property
     def stale(self) -> list[str]:
-        """Domains whose settings differ from those of this version of the package."""
+        """The domains whose settings differ from those of this version of the package."""
         known = {name: {SETTINGS[name].config_hash} for name in SETTINGS}
         for name in QUICK:
             known[name].add(QUICK[name].config_hash)
@@ -44,7 +44,7 @@ class Provenance:
 
 
 def provenance(results: pa.Table) -> Provenance:
-    """The provenance of a table of results."""
+    """Return the provenance of a table of results."""
 
     def values(name: str, among: pa.Table = results) -> list[str]:
         return sorted(str(v) for v in pc.unique(among[name]).to_pylist())
@@ -64,7 +64,7 @@ def provenance(results: pa.Table) -> Provenance:
 
 
 def command(made: Provenance) -> str:
-    """The command line that makes the same table."""
+    """Return the command line that makes the same table."""
     settings = QUICK if made.quick else SETTINGS
     parts = ["messirl", "reproduce", *(["--quick"] if made.quick else [])]
     if set(made.domains) != set(settings):
@@ -77,8 +77,8 @@ def command(made: Provenance) -> str:
 
 
 def settings_table(made: Provenance) -> Html:
-    """The numbers of every domain's experiment."""
-    head = row("domain", "λ0", "step size", "θ_max", "iterations T", "u", "ν", "the domain’s own", "hash", head=True)
+    """Return the table of settings per domain."""
+    head = row("domain", "λ0", "step size", "θ_max", "iterations T", "u", "ν", "domain settings", "hash", head=True)
     rows = []
     for name in made.domains:
         found = ", ".join(made.hashes[name])
@@ -96,12 +96,12 @@ def settings_table(made: Provenance) -> Html:
 
 
 def choices() -> Html:
-    """What was chosen where the paper gives no value, and why."""
+    """Return the choices where the paper gives no value, with reasons."""
     return tag("dl", *(part for what, why in CHOICES.items() for part in (tag("dt", what), tag("dd", why))))
 
 
 def environment(made: Provenance) -> Html:
-    """The versions that produced the results, and those that wrote the page."""
+    """Return the versions that produced the results and wrote the page."""
     rows = [
         row("results made by", f"messirl {', '.join(made.versions)}, commit {', '.join(made.commits)}"),
         row("runs and seeds", f"{made.runs} runs, seeds {made.first_seed} to {made.last_seed}"),

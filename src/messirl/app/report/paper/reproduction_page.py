@@ -1,4 +1,4 @@
-"""The report of a reproduction: figures into a folder, and one page that says what holds."""
+"""Report of a reproduction: figures in a folder, and a page with the verdict on every claim of the paper."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from messirl.paper.experiments.curves import LEVEL, Curves, interval
 from messirl.paper.experiments.paper_settings import EXACT
 
 TITLE = "MESSI, reproduced"
-FEW = 20  # runs below which the page warns that they are few
+FEW = 20  # runs below which the page warns
 DECIDING = (
-    "A claim holds where the 95 % interval of the difference, paired over runs, says so; it does not hold where the "
-    "interval says the opposite; in between it is undecided. Under each verdict stand the mean difference and its "
+    "A claim holds if the 95 % interval of its difference, paired by run, supports it. It does not hold if the "
+    "interval supports the opposite; otherwise it is undecided. Below each verdict are the mean difference and its "
     "interval."
 )
 
 
 def write_report(results: pa.Table, claims: Sequence[dict[str, Any]], out: Path) -> Path:
-    """Draw the figures into out/figures and write out/report.html; returns its path."""
+    """Draw the figures into out/figures, write out/report.html and return its path."""
     curves, made = Curves(results), provenance(results)
     pictures = gallery(curves, made.domains, out / "figures")
     parts = {
-        "losses": ("Where it does not clearly help", summary.where_not(curves, made.domains)),
+        "losses": ("Where MESSI does not significantly help", summary.where_not(curves, made.domains)),
         "summary": (
-            "The paper’s claims in brief",
+            "Summary of the paper’s claims",
             [tag("p", claim_tables.sentence(claims)), claim_tables.tally(claims)],
         ),
         "results": ("Final performance", [_results_note(made), _results(curves, made)]),
@@ -56,9 +56,9 @@ def _lead(made: Provenance) -> str:
     runs, domains = many(made.runs, "run"), listed([domain_name(d) for d in made.domains])
     return (
         "The experiments of “Maximum Entropy Semi-Supervised Inverse Reinforcement Learning” (Audiffren, Valko, "
-        f"Lazaric and Ghavamzadeh, IJCAI 2015), run again over {runs} in {many(len(made.domains), 'domain')}: "
-        f"{domains}. Each sentence of its results that can be true or false is tested here, with the paper’s own "
-        "solver and at the exact optimum of the same objective."
+        f"Lazaric and Ghavamzadeh, IJCAI 2015), repeated with {runs} in {many(len(made.domains), 'domain')}: "
+        f"{domains}. Every testable claim of its results is tested here, with the paper’s own solver and at the "
+        "exact optimum of the same objective."
     )
 
 
@@ -66,7 +66,7 @@ def _few(made: Provenance) -> list[str]:
     if made.runs >= FEW:
         return []
     runs = many(made.runs, "run")
-    few = f"This is a first look: with {runs} intervals are wide and many claims stay undecided."
+    few = f"With {runs} only, intervals are wide and many claims are undecided."
     return [f"{few} The paper averages 50 runs."]
 
 
@@ -74,12 +74,12 @@ def _results_note(made: Provenance) -> Html:
     return tag(
         "p",
         f"Mean over {many(made.runs, 'run')} at the settings below, with its {100 * LEVEL:g} % interval; higher is "
-        "better. Each interval is of one mean by itself. Methods are compared run by run, in the claims.",
+        "better. Each interval is of a single mean. Comparisons of methods, paired by run, are in the claims.",
     )
 
 
 def _results(curves: Curves, made: Provenance) -> Html:
-    """Every method at the end of its training, and at the optimum."""
+    """Return the table of every method at the end of its training, and at the optimum."""
     columns = [
         (domain, suffix, words)
         for domain in made.domains
@@ -87,7 +87,7 @@ def _results(curves: Curves, made: Provenance) -> Html:
         if any((domain, "iterations", m + suffix) in curves for m in LOOKS)
     ]
     if not columns:
-        return tag("p", "These results have no figure of iterations.")
+        return tag("p", "These results have no performance by iteration.")
     head = row("", *(join([tag("b", domain_name(d)), tag("br"), words]) for d, _, words in columns), head=True)
     rows = []
     for method in LOOKS:
@@ -105,7 +105,7 @@ def _results(curves: Curves, made: Provenance) -> Html:
 
 
 def _settings(made: Provenance) -> list[Html]:
-    points = "fewer points than the paper’s figures, for a first look" if made.quick else "all points of the sweeps"
+    points = "fewer points than the paper’s figures" if made.quick else "all points of the sweeps"
     first = (
         f"These results have {points}. The paper gives θ_max = 500, T = 100 iterations, one expert trajectory, u = 20, "
         "ν = 0.5, λ0 = 0.05 and 50 runs."
@@ -114,10 +114,10 @@ def _settings(made: Provenance) -> list[Html]:
     if made.stale:
         stale = (
             f"The settings shown are those of this installation. The results of "
-            f"{listed([domain_name(d) for d in made.stale])} were made with others, as their hash says."
+            f"{listed([domain_name(d) for d in made.stale])} were made with other settings: their hash differs."
         )
         out.append(tag("p", stale, class_="warning"))
-    return [*out, tag("h3", "Where the paper is silent"), choices()]
+    return [*out, tag("h3", "Settings that the paper does not give"), choices()]
 
 
 def _rerun(made: Provenance) -> list[Html]:
@@ -126,7 +126,7 @@ def _rerun(made: Provenance) -> list[Html]:
         tag("pre", tag("code", f"make venv\n.venv/bin/{command(made)}")),
         tag(
             "p",
-            "The same seed gives the same table, whatever the number of jobs. Stopped at any moment, the same command "
-            "goes on where it was. Every number here is read from results.parquet and claims.json beside this page.",
+            "The same seed gives the same table, whatever the number of jobs. An interrupted run is resumed by the "
+            "same command. Every number here is read from results.parquet and claims.json beside this page.",
         ),
     ]

@@ -1,4 +1,4 @@
-"""Does MESSI help? For every domain one sentence and one picture, and where it does not; all from the results."""
+"""Summary of the reproduction: whether MESSI helps, with one sentence and one figure per domain."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ SOLVERS = (("", "with the paper’s fixed steps"), (EXACT, "at the exact optimum
 
 
 def roles() -> Html:
-    """What the names of the paper stand for."""
+    """Return definitions of the names that the paper uses."""
     return tag("dl", *(part for term in ROLES for part in (tag("dt", term), tag("dd", TERMS[term]))), class_="roles")
 
 
 def gains(curves: Curves, domain: str, over: str = BASE, suffix: str = "") -> dict[str, Gain]:
-    """What every method gains over one of them at the end of its training, paired by run."""
+    """Return the gain of every method over the method `over` at the end of training, paired by run."""
     key = (domain, "iterations", over + suffix)
     out: dict[str, Gain] = {}
     for method in LOOKS:
@@ -46,7 +46,7 @@ def gains(curves: Curves, domain: str, over: str = BASE, suffix: str = "") -> di
 
 
 def sentences(curves: Curves, domains: Sequence[str]) -> list[str]:
-    """Whether MESSI on μ1 helps, domain by domain, and whether any other baseline does as well."""
+    """Say in which domains MESSI on μ1 helps, and which other baselines do as well."""
     said = []
     for suffix, how in SOLVERS:
         found = {d: gains(curves, d, suffix=suffix)[OWN] for d in domains if OWN in gains(curves, d, suffix=suffix)}
@@ -55,33 +55,33 @@ def sentences(curves: Curves, domains: Sequence[str]) -> list[str]:
         better = [quoted(domain_name(d)) for d, gain in found.items() if gain.clear and gain.mean > 0]
         others = [quoted(domain_name(d)) for d, gain in found.items() if not (gain.clear and gain.mean > 0)]
         where = f"in {listed(better)}" if better else "in no domain"
-        rest = f", not clearly in {listed(others)}" if better and others else ""
+        rest = f", not significantly in {listed(others)}" if better and others else ""
         label = look(OWN).label
-        said.append(f"{as_sentence(how)}, {label} is clearly better than {look(BASE).label} {where}{rest}.")
+        said.append(f"{as_sentence(how)}, {label} is significantly better than {look(BASE).label} {where}{rest}.")
     rivals = {d: gains(curves, d, OWN) for d in domains}
-    for clear, words in ((True, "Clearly better than"), (False, "Not clearly different from")):
+    for clear, words in ((True, "significantly better than"), (False, "not significantly different from")):
         here = {d: [m for m in _as_good(found) if found[m].clear == clear] for d, found in rivals.items()}
         told = [f"in {domain_name(d)} {listed([quoted(look(m).label) for m in ms])}" for d, ms in here.items() if ms]
         if told:
-            said.append(f"{words} {look(OWN).label}, with fixed steps, are other baselines: {'; '.join(told)}.")
+            said.append(f"With fixed steps, other baselines are {words} {look(OWN).label}: {'; '.join(told)}.")
     return said
 
 
 def domain_sentence(curves: Curves, domain: str) -> str:
-    """What MESSI gains in one domain, by what it was fed with."""
+    """Say what MESSI gains in one domain, by the kind of its unlabelled trajectories."""
     found = gains(curves, domain)
     said = [f"{look(m).label} is {difference(found[m], look(BASE).label, '')}" for m in MAIN if m in found]
     if not said:
         return ""
-    measure = MEASURES.get(domain.removesuffix("-far"), "as the domain measures it")
+    measure = MEASURES.get(domain.removesuffix("-far"), "the domain’s own measure")
     told, *rest = "; ".join(said).split(ABOVE)  # said once
     return f"{domain_name(domain)} ({measure}). {told}{ABOVE if rest else ''}{''.join(rest)}."
 
 
 def panels(curves: Curves, names: dict[str, str], folder: Path) -> list[Html]:
-    """One picture and one sentence per domain.
+    """Draw one figure per domain, with one sentence as its caption.
 
-    names : of the domains, and of their files
+    names : domain → file name
     """
     shown: list[Html] = []
     for domain, name in names.items():
@@ -93,7 +93,7 @@ def panels(curves: Curves, names: dict[str, str], folder: Path) -> list[Html]:
 
 
 def where_not(curves: Curves, domains: Sequence[str]) -> list[Html]:
-    """The comparisons of MESSI with MaxEnt-IRL, and of μ1 with the other baselines, that MESSI does not win clearly."""
+    """Return a table of the comparisons with MaxEnt-IRL and the other baselines that MESSI does not clearly win."""
     rows = []
     for domain in domains:
         for suffix, how in SOLVERS:
@@ -101,16 +101,16 @@ def where_not(curves: Curves, domains: Sequence[str]) -> list[Html]:
             lost = [(m, BASE, found[m]) for m in MAIN if m in found and not (found[m].clear and found[m].mean > 0)]
             lost += [(m, OWN, own[m]) for m in _as_good(own)]
             rows += [_row(f"{domain_name(domain)}, {how}", *one) for one in lost]
-    head = row("where", "compared", "difference", "95 % interval", "the first is", head=True)
+    head = row("domain and solver", "comparison", "difference", "95 % interval", "the first method is", head=True)
     return [table([head], rows, "fit differences")] if rows else []
 
 
 def _row(where: str, one: str, other: str, gain: Gain) -> Html:
     mean, ends = mean_and_interval(Interval(gain.mean, gain.low, gain.high, 0), signed=True)
-    words = "not clearly either" if not gain.clear else "better" if gain.mean > 0 else "worse"
-    return row(where, f"{look(one).label} with {look(other).label}", mean, ends, words)
+    words = "not significantly different" if not gain.clear else "better" if gain.mean > 0 else "worse"
+    return row(where, f"{look(one).label} against {look(other).label}", mean, ends, words)
 
 
 def _as_good(found: dict[str, Gain]) -> list[str]:
-    """The baselines that are not clearly worse, by what they gain over MESSI on μ1."""
+    """Return the baselines that are not significantly worse than MESSI on μ1."""
     return [m for m, gain in found.items() if m not in MAIN and not (gain.clear and gain.mean < 0)]
