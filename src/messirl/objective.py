@@ -290,7 +290,7 @@ class Objective:
                 of_values = goals_curvature(planner.solve(self.mdp.reward(t)), planner.asked)
         if of_values is None and not by_differences:
             raise NoFiniteValue("the Hessian is not known exactly here")
-        if bend is None:
+        if of_values is None:
             table = differences(lambda at: self(at).gradient, t, self.unit)
             return np.asarray(0.5 * (table + table.T))
         return -of_values if self.quadratic is None else -of_values - self.quadratic

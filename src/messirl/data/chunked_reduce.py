@@ -2,8 +2,8 @@
 
     work(rows, *along) → (total, each)     total: an array to be added, or None; each: one entry per row, or None
 
-A table is an array, or used like one (room.py). Where its rows are on a cluster (scattered.py), the pass is made there,
-block by block, and only the sums are returned.
+A table is an array, or used like one (spill.py). Where its rows are on a cluster (distributed_table.py), the pass is
+made there, block by block, and only the sums are returned.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A table whose rows stay on the cluster that computed them, in blocks; a few blocks may be local.
 
-It is used like an array (as `Stacked` in room.py), but indexing transfers rows. Sums over all rows do not: each worker
-sums its blocks, and the partial sums are added on the cluster as well, a few at a time (sweeps.py). Blocks lost with a
-worker are computed again.
+It is used like an array (as `Stacked` in spill.py), but indexing transfers rows. Sums over all rows do not: each worker
+sums its blocks, and the partial sums are added on the cluster as well, a few at a time (chunked_reduce.py). Blocks lost
+with a worker are computed again.
 """
 
 from __future__ import annotations

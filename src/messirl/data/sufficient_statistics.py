@@ -64,7 +64,7 @@ class Gathered:
     moved : the kinds by next state where there are actions; None if not requested
     first : (S,) how many trajectories begin in each state
     made, mass : the number of all choices, and the sum of their discounted mass (`choice_mass`)
-    counts : (n, d) feature counts, an array or in a file (room.py); None if not requested
+    counts : (n, d) feature counts, an array or in a file (spill.py); None if not requested
     tail : of the trajectory with the largest γ^T, if that is large
     """
 

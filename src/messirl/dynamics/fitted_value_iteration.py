@@ -9,7 +9,7 @@ the same regressors, one output per feature,
 
 which is the exact gradient of Σ start V where predictions are linear in the targets, and an approximation elsewhere.
 Convergence is not guaranteed: it is checked, and the number of backups is limited. Trees and nearest neighbours are
-better used as averagers (averagers.py).
+better used as averagers (averaging_regressors.py).
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def bend_at(likelihood: Objective, theta: Floats) -> Floats | None:
 
 
 def curvature_at(objective: Objective, theta: Floats, *, by_differences: bool = True) -> Floats | None:
-    """Return the curvature −∇²J at θ, (d, d); None if it is not finite, or known by differences only and these are not wanted."""
+    """Return the curvature −∇²J at θ, (d, d); None if it is not finite, or needs differences that are not wanted."""
     try:
         found = -objective.hessian(theta, by_differences=by_differences)
     except NoFiniteValue:

@@ -1,7 +1,7 @@
 """Base class of all estimators: a fitted policy with scores, predictions and samples.
 
-The class hierarchy: `PolicyEstimator` ← `RewardEstimator` (reward.py), which adds θ ← `MaximumEntropy`
-(maximum_entropy.py), which adds a stochastic model of the expert, a solver and a bound on θ. A method that finds a
+The class hierarchy: `PolicyEstimator` ← `RewardEstimator` (_reward_base.py), which adds θ ← `MaximumEntropy`
+(_maxent_base.py), which adds a stochastic model of the expert, a solver and a bound on θ. A method that finds a
 policy without a reward derives from the first; its `fit` sets `mdp_`, `policy_`, `start_` and `converged_`.
 """
 

@@ -5,7 +5,7 @@
 Q* are the optimal action values: the experts follow their Boltzmann policy with inverse temperature β. Where actions
 were not recorded, a step has the probability Σ_a π(a|s) p(s'|s, a). The prior is normal, or uniform in a box.
 
-Metropolis chains (chains.py) sample the posterior, in units of one over the features' spread. The original walks on a
+Metropolis chains (_mcmc.py) sample the posterior, in units of one over the features' spread. The original walks on a
 grid of rewards, one per state; weights of features allow a continuous walk, whose proposals adapt to the posterior.
 """
 

@@ -5,10 +5,10 @@
 p_E and p_U are shares of choices, of the experts and of all trajectories (experts and unlabelled together). The optimal
 discriminator of p_E from p_U has d/(1 − d) = p_E/p_U.
 
-Both problems are solved exactly: the discriminator by its closed form or by Newton's method (discriminator.py), the
-policy by its closed form (weighted.py). The paper trains two networks by stochastic gradients, with a gradient penalty
-in place of the ridge. With a table p_U w = p_E, so that only the experts are cloned. Unlabelled choices matter only if
-the discriminator uses features, as in the paper's theory.
+Both problems are solved exactly: the discriminator by its closed form or by Newton's method (_discriminator.py), the
+policy by its closed form (_weighted_cloning.py). The paper trains two networks by stochastic gradients, with a gradient
+penalty in place of the ridge. With a table p_U w = p_E, so that only the experts are cloned. Unlabelled choices matter
+only if the discriminator uses features, as in the paper's theory.
 """
 
 from __future__ import annotations

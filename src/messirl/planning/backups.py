@@ -1,4 +1,4 @@
-"""Sweeps of the kernels over all states of a problem, in parallel parts where it is large (parts.py)."""
+"""Sweeps of the kernels over all states of a problem, in parallel parts where it is large (multithreading.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batched evaluation: many rewards of one problem at once, in the lanes of lanes.py.
+"""Batched evaluation: many rewards of one problem at once, in the lanes of kernels/batched_bellman.py.
 
 It covers problems without a horizon, with γ < 1 and features of states. A source of both signs, as for choices, is
 split into two of one sign each, as in the first unbatched solve of a model.
@@ -148,7 +148,7 @@ def _dynamics(mdp: MDP) -> tuple[Any, ...]:
 
 
 def _moves(mdp: MDP) -> tuple[Any, ...]:
-    """Return the transitions in one stage, or in two where that is less work (see lanes.py)."""
+    """Return the transitions in one stage, or in two where that is less work (see kernels/batched_bellman.py)."""
     rows = sp.csr_array(mdp.transitions)
     place_of, landing = _distinct(rows)
     slots = _slots(rows, mdp.n_actions)

@@ -1,11 +1,11 @@
 """Route choice: trajectories that each end in their own goal, and one model for all goals (recursive logit).
 
-Where transitions are deterministic and γ = 1 (see paths.py for M), x_g = (I − M)⁻¹ e_g comes from one factorisation for
-all goals g. Rows other than g of (I − M) x_g vanish, so z_g = ζ_g x_g / x_g(g) whether or not the goal has transitions
-of its own. The expected visits are D_g = y_g z_g with (I − M)ᵀ y_g = m_g / z_g − (n_g/ζ_g) M[g, :]ᵀ, because all of the
-source m_g, n_g in sum, ends in g once. Where the factors would fill in, blocks of goals are solved by iteration
-(iterated.py), each without its own row of M. Goals whose z leaves the range of doubles, and all goals of other
-problems, are solved one by one.
+Where transitions are deterministic and γ = 1 (see recursive_logit.py for M), x_g = (I − M)⁻¹ e_g comes from one
+factorisation for all goals g. Rows other than g of (I − M) x_g vanish, so z_g = ζ_g x_g / x_g(g) whether or not the
+goal has transitions of its own. The expected visits are D_g = y_g z_g with (I − M)ᵀ y_g = m_g / z_g − (n_g/ζ_g) M[g,
+:]ᵀ, because all of the source m_g, n_g in sum, ends in g once. Where the factors would fill in, blocks of goals are
+solved by iteration (iterative_paths.py), each without its own row of M. Goals whose z leaves the range of doubles, and
+all goals of other problems, are solved one by one.
 """
 
 from __future__ import annotations

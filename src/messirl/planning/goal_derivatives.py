@@ -1,12 +1,12 @@
 """Gradient and Hessian of the values towards many goals, exactly, from the one factorisation that serves all goals.
 
-See goals.py for M and z. Except at the goal, (I − M) ∂z_g = (∂M) z_g and (I − M) z_g = 0. At the goal ∂z/z is f(g), or
-zero with state-action features. So with u = (I − M)⁻¹ b, where b is (∂M) z_g without its row g,
+See goal_conditioned.py for M and z. Except at the goal, (I − M) ∂z_g = (∂M) z_g and (I − M) z_g = 0. At the goal ∂z/z
+is f(g), or zero with state-action features. So with u = (I − M)⁻¹ b, where b is (∂M) z_g without its row g,
 
     F(s) = ∇V_g(s) = u(s)/z_g(s) − u(g)/z_g(g) + f(g),      A(e) = f(e) + F(s') − F(s) of the transition e from s to s',
     ∇² Σ_s m(s) V_g(s) = Σ_e flow(e) A(e) A(e)ᵀ,
 
-with the expected flows from the source m (compare curvature.py).
+with the expected flows from the source m (compare value_derivatives.py).
 """
 
 from __future__ import annotations

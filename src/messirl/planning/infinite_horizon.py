@@ -3,7 +3,7 @@
     F(V) = T V − V = 0,     (I − γ P_π) δ = F(V),     V ← V + δ
 
 which is soft policy iteration: V + δ is the value of the policy π = exp(Q − V). The linear systems, and the transposed
-one of the expected visits, are those of the policy's chain (chain.py).
+one of the expected visits, are those of the policy's chain (policy_chain.py).
 """
 
 from __future__ import annotations

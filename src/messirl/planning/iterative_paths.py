@@ -1,9 +1,9 @@
 """Iterative solver of the path systems, where a factorisation would fill in: graphs with long-range links.
 
-The systems of paths.py and goals.py are z = b + M z with M ≥ 0, one column each, where M lacks the row of the column's
-own goal. Sweeps from below find the magnitude of z. BiCGSTAB then solves the system scaled by it, P = z⁻¹ M z, which is
-the chain of the policy, a block of columns at a time. Krylov methods find the slowest mode first, so that a spectral
-radius close to one costs little where the graph mixes well.
+The systems of recursive_logit.py and goal_conditioned.py are z = b + M z with M ≥ 0, one column each, where M lacks the
+row of the column's own goal. Sweeps from below find the magnitude of z. BiCGSTAB then solves the system scaled by it, P
+= z⁻¹ M z, which is the chain of the policy, a block of columns at a time. Krylov methods find the slowest mode first,
+so that a spectral radius close to one costs little where the graph mixes well.
 
 Every solution has a certificate. A vector d ≥ 0 with (I − P) d ≥ ½ bounds the expected number of steps by 2 d, so that
 
@@ -35,7 +35,7 @@ MAX_SWEEPS = 200
 POWERS = 6
 MAX_KRYLOV = 150
 PASSES = 6
-FLUSHED = 1e-290  # smaller values are set to zero; goals.py solves such goals in another way
+FLUSHED = 1e-290  # smaller values are set to zero; goal_conditioned.py solves such goals in another way
 TARGET, TRUSTED = 1e-13, 1e-11  # the error bound aimed for, and the largest accepted
 ROUNDING, ROUNDED = 2e-14, 1e-9  # a residual that is rounding, and the error bound then accepted after many steps
 

@@ -1,4 +1,4 @@
-"""Data layout of the kernels: an MDP's dynamics in blocks of states and slots of successors (see kernels.py), rewards.
+"""Data layout of the kernels: an MDP's dynamics in blocks of states and slots of successors, and rewards.
 
 A reward is split into the terms that they add: r(s) after the sum over actions, r(s, a) inside it. State rewards count
 every visited state, the last included: V_last = r. A state-action reward counts every step taken: V_last = 0.

@@ -1,4 +1,4 @@
-"""Threads for large problems: each takes some of the blocks of states, or some of many goals (goals.py).
+"""Threads for large problems: each takes some of the blocks of states, or some of many goals (goal_conditioned.py).
 
 The partition depends on the problem alone, and contributions of several parts to one state are added in their order: no
 result depends on the number of threads, to the last bit. A problem of few states is one part, since handing work to a

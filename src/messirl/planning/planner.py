@@ -1,10 +1,10 @@
 """Dispatch to the model of a problem, and the planner that evaluates it at many rewards.
 
     noncausal            the paper's own, with a horizon: noncausal.py
-    finite               causal, with a horizon, one policy per step: finite.py
-    stationary           causal, no horizon, one policy; infinite discounted, or episodic: stationary.py
-    paths                the same with γ = 1 and deterministic transitions, a sparse linear system: paths.py
-    goals                trajectories each with their own goal; one goal is solved by one of the last two: goals.py
+    finite               causal, with a horizon, one policy per step: finite_horizon.py
+    stationary           causal, no horizon, one policy; infinite discounted, or episodic: infinite_horizon.py
+    paths                the same with γ = 1 and deterministic transitions, a sparse linear system: recursive_logit.py
+    goals                many goals, each solved as by one of the last two: goal_conditioned.py
 
 Each has `solve(reward)`, whose result has values and policy and gives `visits(source)` from any signed source.
 
@@ -79,7 +79,7 @@ class Planner:
         self.model: Model | GoalsModel
         self._starts: Any
         self.goals: Ints | None = None
-        self.last: Floats | None = None  # the θ of its last batched evaluation (together.py)
+        self.last: Floats | None = None  # the θ of its last batched evaluation (batched.py)
         self._parts: tuple[Any, list[Part]] = (None, [])
         self._solved: dict[bytes, Any] = {}  # the last solution, by its reward; copies of a planner share it
         if isinstance(start, Trips):

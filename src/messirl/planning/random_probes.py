@@ -1,6 +1,6 @@
 """Probes for identifiability: where one action collects more of a reward fᵀv than another, and the rows A_f(s, a).
 
-See identify.py. All use the uniform policy over the live actions of every reachable state.
+See identifiability.py. All use the uniform policy over the live actions of every reachable state.
 
     Finite    with a horizon: backwards from the last choice; rows propagate the effect of a choice forwards
     Endless   without a horizon: all steps at once, by solving the linear system of F

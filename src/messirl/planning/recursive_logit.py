@@ -6,7 +6,8 @@ With z = exp V, and action a in s leading to s',
 
 Towards one goal, or all terminal states, it is solved for exp(V − W), where W is the hard-max value. All coefficients
 are at most 1 and all unknowns at least 1, so nothing under- or overflows, however far the end. It is solved by a sparse
-LU factorisation or, where the factors would fill in, by iteration (iterated.py). Many goals share one system: goals.py.
+LU factorisation or, where the factors would fill in, by iteration (iterative_paths.py). Many goals share one system:
+goal_conditioned.py.
 """
 
 from __future__ import annotations

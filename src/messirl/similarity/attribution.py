@@ -1,8 +1,8 @@
 """Contribution of each trajectory to the penalty of Eq. 5, at given values v = F θ:  Σ_k s_jk (v_j − v_k)².
 
 For few trajectories, and for given matrices, it is exact. For a kernel and very many, W [1, v, v²] is that of Nyström's
-matrix (landmarks.py), with as many landmarks as a small error needs; the error is measured at other trajectories, whose
-rows of W are computed exactly.
+matrix (approximate_penalty.py), with as many landmarks as a small error needs; the error is measured at other
+trajectories, whose rows of W are computed exactly.
 """
 
 from __future__ import annotations

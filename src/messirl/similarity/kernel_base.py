@@ -14,7 +14,7 @@ from messirl.similarity.standardize import Points
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """s(ζ, ζ') = profile(‖x_ζ − x_ζ'‖²): called with rows and columns, the block of the matrix (see blocks.py).
+    """s(ζ, ζ') = profile(‖x_ζ − x_ζ'‖²): called with rows and columns, the block of the matrix (see penalty_blocks.py).
 
     points  : x, (n, d), to be indexed by rows
     profile : from squares to similarities, in place

@@ -3,7 +3,7 @@
     RBF(σ)               exp(−‖f_ζ − f_ζ'‖² / 2σ)         (the paper's own form: σ, not σ²)
     Exponential(scale)   exp(−‖f_ζ − f_ζ'‖ / scale)
     CompleteGraph()      1
-    Precomputed(W)       W[ζ, ζ'], experts first, then the unlabelled ones (measure.py)
+    Precomputed(W)       W[ζ, ζ'], experts first, then the unlabelled ones (base.py)
     NearestNeighbours(k) 1 if one is among the k nearest of the other, else 0 (neighbours.py)
 
 Any callable (trajectories, counts) → (n, n) matrix can take their place.

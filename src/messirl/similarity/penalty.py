@@ -3,7 +3,7 @@
     R(θ) = 1/(2n) Σ_{ζ,ζ'} s(ζ, ζ') (θᵀ(f_ζ − f_ζ'))² = ½ θᵀ M θ,     M = (2/n) Fᵀ (D − W) F,  D = diag(W 1)
 
 M is computed once, block of rows by block of rows; no pair is needed again while optimising. For kernels and very many
-trajectories it is estimated, to a given error (landmarks.py). Eq. 7 as printed in the
+trajectories it is estimated, to a given error (approximate_penalty.py). Eq. 7 as printed in the
 paper is not the gradient of R (it adds a number to a vector, squared, with the wrong sign): the gradient is M θ.
 """
 

@@ -66,8 +66,8 @@ def inferred(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the inference part of a record (preferences, table, estimates, ratios, tests), and warnings.
 
-    Estimates of a fit with a penalty have only robust errors (see inference/standard_errors.py), and preferences are then
-    those of a fit without it.
+    Estimates of a fit with a penalty have only robust errors (see inference/standard_errors.py), and
+    preferences are then those of a fit without it.
     """
     cluster = parts.groups(settings.groups)
     table = table_of(model, parts.expert, cluster) if has_errors(model) or has_robust_errors(model) else None

@@ -67,7 +67,7 @@ def commit() -> str:
         return done.stdout.strip()
 
     try:
-        if not git("ls-files", "store.py"):
+        if not git("ls-files", "result_store.py"):
             return "unknown"
         changed = "+" if git("status", "--porcelain", "--", str(here.parent)) else ""
         return git("rev-parse", "--short=12", "HEAD") + changed

@@ -4,7 +4,7 @@ Arrays are (…, L) with the lanes innermost, so that inner loops become vector 
 up once for all lanes. Lanes are independent: the result of one does not depend on the others, to the last bit. A lane
 that has converged does not change while the others go on.
 
-Transitions (built in together.py) are factored into two stages. An action leads to places, with the probabilities
+Transitions (built in batched.py) are factored into two stages. An action leads to places, with the probabilities
 `chance`; from a place the next state is drawn, with the probabilities `share`. Where many actions of many states lead
 to the same distribution over states (such as traffic that no action affects), it is one place and is averaged over
 once. Where that saves nothing, places are the states themselves.
@@ -110,7 +110,7 @@ def _sweep(moves, base, kind, gamma, reward, values, places, gap, weights):
 
 @jit
 def _forward(operator, x, out, with_one, one, with_two, two):
-    """Set out = (I − γ P) x, for krylov.py."""
+    """Set out = (I − γ P) x, for bicgstab.py."""
     moves, weights, gamma, places = operator
     slot_ptr, slot_place, land_ptr, land, share = moves[4:]
     m = x.shape[1]
@@ -139,7 +139,7 @@ def _forward(operator, x, out, with_one, one, with_two, two):
 
 @jit
 def _backward(operator, x, out, with_one, one, with_two, two):
-    """Set out = m⁻¹ (I − γ Pᵀ) (m x), with m the positive `scale`, for krylov.py."""
+    """Set out = m⁻¹ (I − γ Pᵀ) (m x), with m the positive `scale`, for bicgstab.py."""
     moves, weights, gamma, scale, places = operator
     slot_ptr, slot_place, land_ptr, land, share = moves[4:]
     m = x.shape[1]
@@ -179,7 +179,7 @@ def _backward(operator, x, out, with_one, one, with_two, two):
 def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room):
     """Compute soft values (S, L), with a warm start, and the chain of their policy on the slots, weights (slots, L).
 
-    Newton's method as in stationary.py. Returns which lanes are solved to rounding, (L,).
+    Newton's method as in infinite_horizon.py. Returns which lanes are solved to rounding, (L,).
     """
     n, m = values.shape
     gap, step = room[4], room[5]
@@ -221,7 +221,7 @@ def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room)
 def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
     """Compute ρ (S, L) with (I − γ Pᵀ) ρ = source ≥ 0, with a warm start; clear `solved` of lanes that fail.
 
-    The unknown is ρ/m with m close to ρ, as in chain.py.
+    The unknown is ρ/m with m close to ρ, as in policy_chain.py.
     """
     n, m = source.shape
     scale, r, y = room[4], room[5], room[6]

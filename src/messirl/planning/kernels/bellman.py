@@ -1,6 +1,6 @@
 """Compiled loops over blocks of states: soft and hard Bellman sweeps, visitation, linear solves.
 
-Layout (built in layout.py). States lie in blocks of B; the last block is padded with states of probability zero.
+Layout (built in memory_layout.py). States lie in blocks of B; the last block is padded with states of probability zero.
 Block b owns the slots off[b] … off[b+1]−1, each a row of B successors, `idx[slot, i]`:
 
 - shared:   a slot is one successor of the state, whichever action leads there, with A rows of probabilities,
@@ -433,7 +433,7 @@ def _apply(operator, x, out):
 
 @jit
 def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
-    """Solve (I − γ P) x = b, or the scaled transpose of `_apply`, with a warm start at x: see krylov.py."""
+    """Solve (I − γ P) x = b, or the scaled transpose of `_apply`, with a warm start at x: see bicgstab.py."""
     return bicgstab_alone(_apply, (off, idx, weights, gamma, scale), b, x, tolerance, max_iter)
 
 

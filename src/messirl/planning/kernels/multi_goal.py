@@ -1,4 +1,4 @@
-"""Compiled batched solves of systems that share a sparse matrix M, one column (the last axis) each: see iterated.py.
+"""Compiled batched solves of systems that share a sparse matrix M, one column (the last axis) each.
 
 M is stored by rows (CSR), as `ptr`, `index`, `data`. Every system is that of a chain with a diagonal scaling,
 
@@ -29,7 +29,7 @@ def _single(ptr, index, data, s, x):
 
 @jit
 def _apply_single(operator, x, out):
-    """Compute A x of a single column (n,), for krylov.py."""
+    """Compute A x of a single column (n,), for bicgstab.py."""
     ptr, index, data, before, after, worth = operator
     for s in range(x.shape[0]):
         worth[s] = before[s] * x[s]
@@ -58,7 +58,7 @@ def _product(ptr, index, data, s, x, total):
 
 @jit
 def _apply(operator, x, out, with_one, one, with_two, two):
-    """Compute A x and two inner products of each column, for krylov.py."""
+    """Compute A x and two inner products of each column, for bicgstab.py."""
     ptr, index, data, before, after, worth = operator
     n, k = x.shape
     total, first, second = np.empty(k), np.zeros(k), np.zeros(k)

@@ -1,7 +1,7 @@
 """Page colours of the light and dark themes, and the pairs of text and background that occur.
 
 Text needs a contrast ratio of at least 4.5 to its background (WCAG 2.1, level AA). Figures in the dark theme are
-recoloured in night.py.
+recoloured in dark_mode_svg.py.
 """
 
 from __future__ import annotations
