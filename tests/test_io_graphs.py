@@ -151,7 +151,7 @@ def test_an_adjacency_matrix_takes_features_of_states_and_can_be_learned_on():
             "node 'a': h is 'tall': it must be a number",
         ),
         (NODES, ONE_WAY, {"node_features": ["h"], "terminal": ["z"]}, InputError, "the graph has no node 'z'"),
-        ({1: {"h": 1}, "1": {"h": 2}}, [(1, "1", {})], {"node_features": ["h"]}, ValueError, "holds '1' twice"),
+        ({1: {"h": 1}, "1": {"h": 2}}, [(1, "1", {})], {"node_features": ["h"]}, ValueError, "'1' twice"),
     ],
 )
 def test_a_graph_that_does_not_say_enough_is_refused(nodes, edges, arguments, error, message):

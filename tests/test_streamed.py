@@ -183,7 +183,7 @@ def changed(row, column, value):
 def test_rows_out_of_order_are_refused_by_file_row_and_trajectory(tmp_path):
     refused(tmp_path, changed(2, "step", 1), r"part-00.parquet, row 4: trajectory 0 has step 1 twice")
     refused(tmp_path, changed(5, "step", 7), r"part-01.parquet, row 3: step 7 of trajectory 1 follows step 1: count")
-    refused(tmp_path, changed(7, "step", 1), r"part-01.parquet, row 5: trajectory 2 begins with step 1: count steps")
+    refused(tmp_path, changed(7, "step", 1), r"part-01.parquet, row 5: trajectory 2 begins with step 1: count ")
 
 
 def test_a_trajectory_whose_rows_are_not_together_is_refused(tmp_path):
