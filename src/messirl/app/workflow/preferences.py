@@ -65,7 +65,7 @@ class Preferences:
     def summary(self) -> dict[str, Any]:
         """Return the entry of result files."""
         estimates = None if self.table is None else self.table.rows()
-        return {"refitted": self.refitted, "below_chance": self.below_chance, "estimates": estimates}
+        return {"refitted": self.refitted, "estimates": estimates}
 
 
 def refit_without_penalty(
