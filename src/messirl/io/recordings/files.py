@@ -106,10 +106,28 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
         arrays["rewards"] = _column(table, "reward", order.rows, ~order.ends)
     if "terminated" in names:
         ended = _column(table, "terminated", order.rows)
-        arrays["terminated"] = (ended if table.typed else flags(faults, table, "terminated")[order.rows])[order.ends]
+        ended = ended if table.typed else flags(faults, table, "terminated")[order.rows]
+        arrays["terminated"] = _terminated(faults, table, order, ended)
     for note in (*table.notes, *faults.notes):
         warnings.warn(note, UserWarning, stacklevel=3)
     return [replace(one, columns=tuple(seen)) for one in _cut(where, arrays)], table, order
+
+
+def _terminated(faults: Faults, table: Table, order: Order, ended: Array) -> Array:
+    """Whether each trajectory ended, (n,): by its last row, or by the row before, as Gymnasium's loop records it."""
+    if ended.dtype != np.bool_:
+        return ended[order.ends]  # which is refused with the other arrays
+    last = np.flatnonzero(order.ends)
+    early = ended & ~np.repeat(ended[last], np.diff(order.offsets))
+    before = np.where(np.diff(order.offsets) > 1, early[last - 1], False)
+    early[last[before] - 1] = False
+    if early.any():
+        row = int(order.rows[int(np.argmax(early))])
+        raise table.error("terminated is True, but the trajectory goes on", "mark its last row alone", row)
+    if before.any():
+        said = "terminated is True at the action that ended a trajectory, and counts for its last row"
+        faults.notes.append(f"{table.where}: {said}")
+    return np.asarray(ended[last] | before)
 
 
 def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
@@ -136,9 +154,7 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
         if flag.dtype != np.bool_ or flag.shape != (n,):
             raise InputError(where, f"{name} is {flag.dtype} of shape {flag.shape}", f"give {n} bools")
         endings.append(flag.tolist())
-    ids = arrays.get("ids", np.arange(n)).tolist()
-    if len(ids) != n:
-        raise InputError(where, f"{len(ids)} ids for {n} recordings", "give one each")
+    ids = _ids(where, arrays.get("ids", np.arange(n)), n)
     stops = np.cumsum(lengths)
     found = []
     spans = (stops - lengths).tolist(), stops.tolist()
@@ -147,6 +163,24 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
         rewards = arrays["rewards"][steps] if "rewards" in arrays else None
         found.append(Recording(observations[lo:hi], actions[steps], ended, cut, rewards, name))
     return found
+
+
+def _ids(where: str, given: Array, n: int) -> list[Any]:
+    """The n ids, one per recording, that tell recordings apart."""
+    if given.ndim != 1:
+        raise InputError(where, f"ids have shape {given.shape}", f"give one per recording, of shape ({n},)")
+    ids = given.tolist()
+    if len(ids) != n:
+        raise InputError(where, f"{len(ids)} ids for {n} recordings", "give one each")
+    seen: dict[Any, int] = {}
+    for i, name in enumerate(ids):
+        if name != name:
+            raise InputError(where, f"ids[{i}] is NaN", "give every recording an id, or leave out ids")
+        if name in seen:
+            what = f"ids[{seen[name]}] and ids[{i}] are both {name!r}"
+            raise InputError(where, what, "give every recording an id of its own, or leave out ids")
+        seen[name] = i
+    return ids
 
 
 def _table(path: Path) -> Table:
