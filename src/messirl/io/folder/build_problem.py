@@ -205,9 +205,9 @@ def _mdp(states: States, ids: Ids, edges: Edges, settings: Settings, tables: dic
             discount=settings.discount,
             horizon=settings.horizon,
             terminal=states.terminal,
-            state_names=states.names or settings.names.get("state_names", labels_of(ids)),
+            state_names=states.names or settings.named("state_names", labels_of(ids)),
             action_names=settings.names.get("action_names", labels_of(edges.actions)),
-            feature_names=settings.names.get("feature_names", names),
+            feature_names=settings.named("feature_names", names),
         )
     except (ValueError, TypeError) as error:
         of_tables = str(error).startswith("feature ")
