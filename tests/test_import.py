@@ -113,6 +113,23 @@ def test_files_without_a_header_need_names(read):
     assert list(middles(read(text.replace(",", " "), columns=["id", "t", "x", "y"])).values()) == list(PLAIN.values())
 
 
+def test_rows_of_a_file_without_a_header_are_counted_from_one(read):
+    text = WALK.partition("\n")[2].replace("1.6,0.4", "1.6,south")
+    with pytest.raises(InputError, match=r"walk.csv, row 3: y holds 'south', not a number"):
+        read(text, columns=["id", "t", "x", "y"])
+
+
+def test_names_for_columns_that_have_some_are_refused(read):
+    said = r"walk.csv, row 1: its first row seems to hold names \(id, t, x, y\), but --columns names the columns, too"
+    with pytest.raises(InputError, match=said):
+        read(WALK, columns=["who", "t", "x", "y"])
+
+
+def test_a_first_row_with_missing_numbers_is_no_header(read):
+    text = WALK.partition("\n")[2].replace("a,0,0.5,0.5", "a,0,NA,NA")
+    assert len(middles(read(text, columns=["id", "t", "x", "y"]))["a"]) == 2
+
+
 def test_parquet_is_read_like_csv(tmp_path):
     when = pa.array(np.datetime64("2024-03-01T12:00", "us") + np.arange(3) * np.timedelta64(1, "s"))
     table = pa.table({"animal": [4, 4, 4], "timestamp": when, "pos_x": [0.5, 1.5, 2.5], "pos_y": [0.5, 0.5, 0.5]})

@@ -86,9 +86,8 @@ class Problem:
         steps, moves = self.trajectories.states.size, mdp.transitions.nnz
         tables = {"meta": n, "state_columns": mdp.n_states, "edge_columns": moves, "step_columns": steps}
         for name, size in tables.items():
-            columns = {
-                called: _column(name, f"column {called!r}", of, size) for called, of in getattr(self, name).items()
-            }
+            given = getattr(self, name).items()
+            columns = {key: _column(name, f"column {key!r}", values, size) for key, values in given}
             object.__setattr__(self, name, columns)
 
     @property
