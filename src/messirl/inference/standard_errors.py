@@ -253,7 +253,7 @@ def estimation_table(
         raise ValueError("standard errors need choices, and no expert trajectory makes a step")
     labels = np.arange(n) if cluster is None else _labels(cluster, n)
     objective = Objective.from_trajectories(mdp, expert, model.entropy, model.quadratic_, objective=model.likelihood_)
-    _check_same(model, objective)
+    check_same(model, objective)
     found = _of_choices(model, objective, expert) if model.likelihood_ == "choices" else _of_counts(model, expert)
     free, unseen = np.abs(theta) < model._bound * (1.0 - 1e-9), _unseen(model, expert)
     if model.quadratic_ is None:  # else the penalty determines them
@@ -364,7 +364,7 @@ def _penalty(model: MaximumEntropy) -> Floats:
     return np.zeros((model.theta_.size,) * 2) if model.quadratic_ is None else np.asarray(model.quadratic_)
 
 
-def _check_same(model: MaximumEntropy, objective: Objective) -> None:
+def check_same(model: MaximumEntropy, objective: Objective) -> None:
     """Refuse what the model was not fitted to: other trajectories, or these with other weights."""
     theta, unit = model.theta_, objective.unit
     point, size = objective(theta), unit + np.abs(model.feature_counts_)
