@@ -45,6 +45,14 @@ def number(name: str, value: Any, *, above: float | None = None, least: float | 
     return x
 
 
+def fraction(name: str, value: Any) -> float:
+    """The value as a number between 0 and 1, neither of them, or an error that names the argument."""
+    if not is_number(value) or not 0.0 < value < 1.0:
+        shown = f"{value:g}" if is_number(value) else repr(value)
+        raise ValueError(f"{name}={shown}: it must be between 0 and 1, for example 0.95")
+    return float(value)
+
+
 def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
     """The value as an array of floats, or an error that names the argument."""
     try:

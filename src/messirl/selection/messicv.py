@@ -29,7 +29,7 @@ from messirl.selection.candidates import LAMBDAS, Candidate, candidates
 from messirl.selection.cross_validation import NothingHeldOut, Validation, cross_validate, splits
 from messirl.selection.decision_rule import FEWEST, Use, choose, untested, worth
 from messirl.selection.expert_agreement import Likeness, likeness
-from messirl.similarity import DEFAULT, CompleteGraph, as_similarity
+from messirl.similarity import DEFAULT, CompleteGraph, Similarity, as_similarity
 
 LOG = logging.getLogger(__name__)
 AMONG = (
@@ -155,6 +155,8 @@ class MESSICV(MaximumEntropy):
         number("validation_tol", self.validation_tol, above=0.0)
         if self.theta_prior is not None:
             number("theta_prior", self.theta_prior, above=0.0)
+        if isinstance(self.similarities, str | Similarity):
+            raise TypeError(f"similarities={self.similarities!r}: give a list of them, [{self.similarities!r}]")
         given = [DEFAULT] if self.similarities is None else list(self.similarities)
         similarities = [as_similarity(one) if isinstance(one, str) else one for one in given]
         if not similarities:

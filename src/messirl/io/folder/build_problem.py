@@ -49,6 +49,8 @@ def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tupl
 
     What was interpreted (another separator, steps from 1, rows out of order) is a UserWarning.
     """
+    if not isinstance(problem, Problem | MDP | None):
+        raise TypeError(f"problem must be a Problem or an MDP, not {type(problem).__name__}: leave it out, or give one")
     faults, table = Faults(), load_table(source, "trajectories")
     mdp = problem.mdp if isinstance(problem, Problem) else problem
     states, actions = Ids("state", ANY), Ids("action", ANY)

@@ -33,7 +33,7 @@ def recordings_from_numpy(source: str | PathLike[str] | Mapping[str, Any]) -> li
     terminated, truncated : bool (n,), optional: False;  ids : (n,), optional: 0, 1, …
     """
     if isinstance(source, Mapping):
-        return _cut("arrays", {name: np.asarray(value) for name, value in source.items()})
+        return _cut("arrays", {name: _array(name, value) for name, value in source.items()})
     where = fspath(source)
     try:
         with open(where, "rb") as file:
@@ -163,6 +163,13 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
         rewards = arrays["rewards"][steps] if "rewards" in arrays else None
         found.append(Recording(observations[lo:hi], actions[steps], ended, cut, rewards, name))
     return found
+
+
+def _array(name: str, value: Any) -> Array:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise InputError("arrays", f"{name} has rows of different lengths", "give rows of one length") from None
 
 
 def _ids(where: str, given: Array, n: int) -> list[Any]:
