@@ -19,10 +19,10 @@ from messirl._defaults import CV, SEED, SOLVER, STEP_SIZE, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP
-from messirl.data.streamed_trajectories import streamed_or_not
+from messirl.data.streamed_trajectories import StreamedTrajectories, streamed_or_not
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._maxent_base import MaximumEntropy
-from messirl.estimators._streaming import refuse_streamed
+from messirl.estimators._streaming import all_among, refuse_streamed
 from messirl.estimators.messi import MESSI
 from messirl.parallel import run
 from messirl.selection.candidates import LAMBDAS, Candidate, candidates
@@ -169,7 +169,7 @@ class MESSICV(MaximumEntropy):
         counts = self._counts(mdp, expert, unlabelled, penalised=True)
         assert counts is not None
         others = unlabelled is not None
-        if isinstance(unlabelled, Trajectories) and len(expert) >= FEWEST and _all_among(expert, unlabelled):
+        if others and len(expert) >= FEWEST and _all_among(mdp, expert, unlabelled):
             warnings.warn(AMONG.format(n=len(expert)), UserWarning, stacklevel=2)
         similarities = _defined(similarities, everyone, counts, heard=others)
         based = self.entropy == "causal" and mdp.reference is None
@@ -220,8 +220,10 @@ class MESSICV(MaximumEntropy):
         self.best_estimator_.save(path)
 
 
-def _all_among(expert: Trajectories, unlabelled: Trajectories) -> bool:
+def _all_among(mdp: MDP, expert: Trajectories, unlabelled: Trajectories | StreamedTrajectories) -> bool:
     """Whether every expert trajectory is, state by state, an unlabelled one too."""
+    if isinstance(unlabelled, StreamedTrajectories):
+        return all_among(mdp, expert, unlabelled)
     there = {_content(one) for one in unlabelled}
     return all(_content(one) in there for one in expert)
 
