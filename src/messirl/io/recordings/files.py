@@ -56,7 +56,7 @@ def recordings_from_table(path: str | PathLike[str]) -> list[Recording]:
     trajectory_id, step : steps count 0, 1, … in every trajectory, or 1, 2, … in every one of them
     o_* : the observation, in the order of the columns
     action, or a_* : the action taken there, empty in the last row of a trajectory
-    reward : optional, empty in the last row;  terminated : optional bool, of the last row
+    reward : optional, empty in the last row;  terminated : optional bool, of the last row or the one before
 
     What was interpreted (another separator, decimal commas, steps from 1, rows out of order) is a UserWarning.
     """
@@ -176,7 +176,7 @@ def _ids(where: str, given: Array, n: int) -> list[Any]:
     """The n ids, one per recording, that tell recordings apart."""
     if given.ndim != 1:
         raise InputError(where, f"ids have shape {given.shape}", f"give one per recording, of shape ({n},)")
-    ids = given.tolist()
+    ids: list[Any] = given.tolist()
     if len(ids) != n:
         raise InputError(where, f"{len(ids)} ids for {n} recordings", "give one each")
     seen: dict[Any, int] = {}
