@@ -9,18 +9,24 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from folders import PARK, park
 
-from messirl import MDP, MESSI, MaxEntIRL, Trajectories, estimation_table, weight_ratio
+from messirl import MDP, MESSI, MESSICV, MaxEntIRL, Trajectories, estimation_table, load, weight_ratio
 from messirl._files import beside
 from messirl.app import cli
+from messirl.app.workflow.importing import import_recordings
 from messirl.estimators import SSIRL, BehaviourCloning
 from messirl.estimators._convergence_report import quietly
-from messirl.io import InputError, read_problem
+from messirl.inference import FewClustersWarning
+from messirl.io import Hexagons, InputError, KMeans, Recording, read_problem, read_trajectories
+from messirl.io.recordings.files import recordings_from_numpy
+from messirl.io.recordings.recording import trajectories_from_recordings
+from messirl.io.tables.table import load_table
 from messirl.paper.experiments.result_store import Store, StoreError
 from messirl.selection import bootstrap
-from messirl.similarity import DynamicTimeWarping, EditDistance, FisherKernel, VisitedStates
+from messirl.similarity import RBF, DynamicTimeWarping, EditDistance, FisherKernel, VisitedStates
 
 COUNTS = ["--objective", "counts"]
 PLAIN = ["--no-baselines", "--no-report"]
@@ -643,3 +649,52 @@ def test_what_has_no_standard_errors_or_intervals_says_so():
         replace(found, theta=found.theta[:1]).interval(found.theta[:1])
     with pytest.raises(TypeError, match="warm_start='no': it must be True or False"):
         MaxEntIRL(warm_start="no").fit(mdp, expert)
+
+
+def test_experts_may_be_lists_wherever_they_may_be_in_a_fit():
+    mdp = MDP(np.eye(2)[[[0, 1], [1, 0]]], np.array([[0.0], [1.0]]), discount=0.5)
+    expert = [[0, 1] * 9, [1, 1, 0] * 6, [0, 0, 1] * 6]
+    model = MaxEntIRL().fit(mdp, expert)
+    with pytest.warns(FewClustersWarning):
+        assert estimation_table(model, expert).n_trajectories == 3
+    with pytest.raises(TypeError, match="expert must be Trajectories, not NoneType"):
+        estimation_table(model, None)
+
+
+def python_calls(tmp_path):
+    """Calls with arguments of another kind than is meant, each with what it says."""
+    mdp = MDP(np.eye(2)[[[0, 1], [1, 0]]], np.array([[0.0], [1.0]]), discount=0.5)
+    expert = Trajectories.from_lists([[0, 1] * 9, [1, 1, 0] * 6, [0, 0, 1] * 6])
+    model = MaxEntIRL().fit(mdp, expert)
+    twice = pd.DataFrame([[0, 1.0, 2.0]], columns=["state", "f_a", "f_a"])
+    steps = pd.DataFrame({"trajectory_id": [0], "step": [0], "state": [0]})
+    (tmp_path / "tracks.csv").write_text("id,t,x,y\na,0,1,1\n")
+    points = np.arange(12.0).reshape(6, 2)
+    one = Recording([[0.0], [1.0]], [0])
+    return [
+        (lambda: weight_ratio(model, "0", "1"), "table is of type MaxEntIRL: give estimation_table"),
+        (lambda: MESSICV(RBF()).fit(mdp, expert), "similarities=RBF.*: give a list of them"),
+        (lambda: load_table(twice, "states"), "states: has two columns named 'f_a': keep one of them"),
+        (lambda: read_trajectories(steps, expert), "problem must be a Problem or an MDP, not Trajectories"),
+        (lambda: Hexagons.fit(points, np.nan), "width=nan: it must be finite and > 0"),
+        (lambda: Hexagons.fit(points, "1"), "width='1': it must be a number"),
+        (lambda: KMeans.fit(points, "3"), "KMeans: n_states='3': give 1 … 6"),
+        (lambda: KMeans.fit(points, 3.0), "KMeans: n_states=3.0: give 1 … 6"),
+        (lambda: Trajectories.from_lists(None), "states is None: give a list of trajectories"),
+        (lambda: Trajectories.from_lists(5), "states is 5: give a list of trajectories"),
+        (lambda: import_recordings(tmp_path / "tracks.csv", None), "settings is of type NoneType: give Imp"),
+        (
+            lambda: recordings_from_numpy({"observations": [[0.0], [1.0, 2.0]], "actions": [0]}),
+            "arrays: observations has rows of different lengths: give rows of one length",
+        ),
+        (lambda: model.predict_proba(expert), "states must be a flat .*, not Trajectories: give their .states"),
+        (lambda: trajectories_from_recordings(one), "not one alone: give \\[recording\\]"),
+        (lambda: load(tmp_path), "is a folder: give the file of a model, as in .*model.npz"),
+        (lambda: load(""), "'' is a folder: give the file of a model, as in model.npz"),
+    ]
+
+
+def test_an_argument_of_another_kind_is_named(tmp_path):
+    for call, said in python_calls(tmp_path):
+        with pytest.raises((TypeError, ValueError), match=said):
+            call()

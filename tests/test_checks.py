@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from messirl._checks import is_number, is_whole, number, whole
+from messirl._checks import fraction, is_number, is_whole, number, whole
 
 
 @pytest.mark.parametrize(("value", "a_whole", "a_number"), [(3, True, True), (np.int8(3), True, True)])
@@ -34,6 +34,15 @@ def test_what_is_not_whole_or_too_small_is_named(value, least):
     with pytest.raises(ValueError, match=re.escape(f"n={value!r}: it must be a whole number >= {least}")):
         whole("n", value, least)
     assert whole("n", np.int64(least), least) == least
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [("95%", "'95%'"), (95, "95"), (1.0, "1"), (np.nan, "nan"), (None, "None")]
+)
+def test_a_fraction_is_between_0_and_1(value, shown):
+    with pytest.raises(ValueError, match=f"level={shown}: it must be between 0 and 1, for example 0.95"):
+        fraction("level", value)
+    assert fraction("level", np.float64(0.95)) == 0.95
 
 
 def test_a_number_lies_within_its_limits():

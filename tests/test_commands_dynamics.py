@@ -313,6 +313,14 @@ def test_a_table_of_recordings_is_read_once_with_its_further_columns(tables, mon
     assert facts["steps"].tolist() == [len(one) for one in found] == [25] * 12
 
 
+def test_observations_of_true_and_false_are_points(tmp_path):
+    given = np.array([[True, False], [False, False], [True, True]])
+    np.savez(tmp_path / "flags.npz", observations=given, actions=np.array([0, 1]))
+    points = read_recordings(tmp_path / "flags.npz")[0][0].observations
+    assert points.dtype == np.float64
+    assert points.tolist() == given.tolist()
+
+
 # ------------------------------------------------------------ what is wrong
 
 WRONG = {

@@ -11,7 +11,7 @@ from folders import grid, park, read_json, roads
 
 import messirl
 from messirl.app import cli
-from messirl.app.cli._output_dir import Results
+from messirl.app.cli._output_dir import MOVED, Results
 from messirl.io import read_problem, read_trajectories
 
 PLAIN = ["--no-baselines", "--no-report"]
@@ -121,8 +121,19 @@ def test_an_earlier_result_is_replaced_only_when_forced_and_kept_beside(made, ru
         assert code == 0
         assert f"the earlier result is in {out}.earlier" in said
         assert set(content(out)) == {"fit.json", "model.npz"}
-        assert content(tmp_path / "out.earlier") == earlier
+        assert content(tmp_path / "out.earlier") == {**earlier, MOVED: b""}
     assert sorted(os.listdir(tmp_path)) == ["out", "out.earlier"]
+
+
+def test_a_result_that_the_user_named_earlier_stays(made, run, tmp_path):
+    for name in ("out", "out.earlier"):
+        assert run("fit", made["park"], *PLAIN, "--out", tmp_path / name)[0] == 0
+    before = content(tmp_path / "out.earlier")
+    for _ in range(2):
+        _, _, said = run("fit", made["park"], *PLAIN, "--out", tmp_path / "out", "--force")
+        assert f"the earlier result is in {tmp_path / 'out.earlier-2'}" in said
+    assert content(tmp_path / "out.earlier") == before
+    assert sorted(os.listdir(tmp_path)) == ["out", "out.earlier", "out.earlier-2"]
 
 
 def test_the_usual_folder_may_be_used_again_and_again(made, run, tmp_path, monkeypatch):

@@ -271,3 +271,51 @@ def test_every_kind_of_problem_is_diagnosed(kind):
 def test_a_model_that_is_not_fitted_is_not_diagnosed():
     with pytest.raises(NotFittedError, match="not fitted yet: call fit first"):
         diagnose(MESSI(), *grid_world())
+
+
+@pytest.fixture(scope="module")
+def diagnosed():
+    """A fitted model, and what it was fitted to."""
+    mdp, expert, unlabelled = grid_world()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return MESSI(SIMILARITY, lambda0=10.0).fit(mdp, expert, unlabelled), mdp, expert, unlabelled
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            lambda m, e, u: (m.replace(discount=0.5), e, u),
+            "mdp has discount=0.5, but the model was fitted with discount=0.9",
+        ),
+        (
+            lambda m, e, u: (m.replace(features=2 * m.features), e, u),
+            "mdp has other features than the model was fitted",
+        ),
+        (lambda m, e, u: (m, e[1:], u), "these are not the trajectories the model was fitted to"),
+        (
+            lambda m, e, u: (m, e, u[1:]),
+            "these are not the unlabelled trajectories the model was fitted to: give the same",
+        ),
+        (lambda m, e, u: (m, e, None), "unlabelled must be Trajectories, not NoneType"),
+    ],
+)
+def test_what_the_model_was_not_fitted_to_is_not_diagnosed(diagnosed, other, message):
+    model, *given = diagnosed
+    with pytest.raises((ValueError, TypeError), match=message):
+        diagnose(model, *other(*given), influential=0)
+
+
+@pytest.mark.parametrize("influential", [-1, 2.5, "3", True])
+def test_how_many_are_left_out_is_a_whole_number(diagnosed, influential):
+    with pytest.raises(ValueError, match=f"influential={influential!r}: it must be a whole number from 0 on"):
+        diagnose(*diagnosed, influential=influential)
+
+
+def test_lists_are_diagnosed_as_trajectories_are(diagnosed):
+    model, mdp, expert, unlabelled = diagnosed
+    lists = [one.states.tolist() for one in expert], [one.states.tolist() for one in unlabelled]
+    model = MESSI(SIMILARITY, lambda0=10.0).fit(mdp, *lists)
+    found = diagnose(model, mdp, *lists, influential=0, cv=2)
+    assert found.share.shape == (len(unlabelled),)

@@ -117,6 +117,23 @@ def test_files_without_a_header_need_names(read):
     assert list(middles(read(text.replace(",", " "), columns=["id", "t", "x", "y"])).values()) == list(PLAIN.values())
 
 
+def test_rows_of_a_file_without_a_header_are_counted_from_one(read):
+    text = WALK.partition("\n")[2].replace("1.6,0.4", "1.6,south")
+    with pytest.raises(InputError, match=r"walk.csv, row 3: y holds 'south', not a number"):
+        read(text, columns=["id", "t", "x", "y"])
+
+
+def test_names_for_columns_that_have_some_are_refused(read):
+    said = r"walk.csv, row 1: its first row seems to hold names \(id, t, x, y\), but --columns names the columns, too"
+    with pytest.raises(InputError, match=said):
+        read(WALK, columns=["who", "t", "x", "y"])
+
+
+def test_a_first_row_with_missing_numbers_is_no_header(read):
+    text = WALK.partition("\n")[2].replace("a,0,0.5,0.5", "a,0,NA,NA")
+    assert len(middles(read(text, columns=["id", "t", "x", "y"]))["a"]) == 2
+
+
 def test_parquet_is_read_like_csv(tmp_path):
     when = pa.array(np.datetime64("2024-03-01T12:00", "us") + np.arange(3) * np.timedelta64(1, "s"))
     table = pa.table({"animal": [4, 4, 4], "timestamp": when, "pos_x": [0.5, 1.5, 2.5], "pos_y": [0.5, 0.5, 0.5]})
@@ -191,6 +208,14 @@ def test_stamps_and_epochs_are_the_same_hours(read, form, said):
     assert record.problem.meta["begins"].tolist() == ["2024-03-31T00:30:00"]
 
 
+def test_an_epoch_in_another_unit_is_refused(read):
+    times = (1714550400, 1714550401000, 1714550402)
+    text = "id,time,x,y\n" + "".join(f"1,{time},{k}.5,0.5\n" for k, time in enumerate(times))
+    said = "row 3: time holds 1714550401000, but most rows hold seconds since 1970: correct it, or name the unit"
+    with pytest.raises(InputError, match=said):
+        read(text)
+
+
 def test_time_zones_are_compared_as_moments(read):
     text = "id,time,x,y\n1,2024-05-01T12:00:00+02:00,1.5,0.5\n1,2024-05-01T09:00:00Z,0.5,0.5\n"
     assert middles(read(text)) == {"1": [[0.5, 0.5], [1.5, 0.5]]}
@@ -239,6 +264,22 @@ def test_degrees_become_metres(read):
     asked = {"coordinates": False, "distance": ["11.0,60.01"], "area": (10.99, 59.99, 11.02, 60.02)}
     far = np.asarray(read(text, grid=100.0, **asked).problem.mdp.features)[:, 0]
     assert_allclose([far.min(), far.max()], [size[0], np.hypot(*size)], atol=100)  # within a square
+
+
+def test_longitudes_on_both_sides_of_180_lie_beside_each_other(read):
+    text = "id,time,lon,lat\n1,0,179.99,-17.0\n1,1,179.999,-17.0\n1,2,-179.999,-17.0\n1,3,-179.99,-17.0\n"
+    record = read(text, grid=500.0, area=(179.0, -18.0, 181.0, -16.0))
+    assert record.said["y"].endswith(
+        "180.00000, -17.00000 (across ±180°: negative longitudes plus 360), in which all sizes and distances are"
+    )
+    assert record.mapping["degrees"] == {"longitude": 180.0, "latitude": -17.0, "eastward": True}
+    degree = 2 * np.pi * 6_371_008.8 / 360
+    assert_allclose(np.ptp(np.concatenate(record.tracks)[:, 0]), 0.02 * degree * np.cos(np.radians(17.0)))
+
+
+def test_longitudes_around_the_world_stay_as_they_are(read):
+    text = "id,time,lon,lat\n1,0,-120.0,0.0\n1,1,-1.0,0.0\n1,2,1.0,0.0\n1,3,120.0,0.0\n"
+    assert read(text, grid=1e6).mapping["degrees"] == {"longitude": 0.0, "latitude": 0.0}
 
 
 # ------------------------------------------------------------ trips and steps

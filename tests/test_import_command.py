@@ -126,6 +126,17 @@ def test_what_is_there_is_replaced_only_when_forced(run, tracks, tmp_path):
     assert read_json((made / "import.json").read_text())["settings"]["grid"] == 2.0
 
 
+@pytest.mark.parametrize("name", ["import.json", "import.png"])
+def test_a_file_that_is_of_no_import_is_never_replaced(run, tracks, tmp_path, name):
+    made = tmp_path / "made"
+    made.mkdir()
+    (made / name).write_text('{"command": "mine"}')
+    code, _, err = run("import", tracks, made, *SQUARES, "--force")
+    assert code == 2
+    assert f"{made}: holds {name}, which is of no import by messirl: give another folder, or move that away" in err
+    assert content(made) == {name: b'{"command": "mine"}'}
+
+
 def test_the_source_is_never_written_over(run, tracks):
     before = tracks.read_bytes()
     code, _, err = run("import", tracks, tracks, *SQUARES, "--force")

@@ -96,6 +96,13 @@ def test_what_a_filter_refuses(expression, message):
         select(META, expression)
 
 
+def test_a_filter_is_text_over_columns_of_one_length():
+    with pytest.raises(TypeError, match="the filter is 5: give a text such as 'role = expert'"):
+        select(META, 5)
+    with pytest.raises(InputError, match="columns: column 'a' has 2 entries, 'b' 1: give all of them one entry per"):
+        select({"a": [1, 2], "b": [1]}, "b = 1")
+
+
 WORDS = [
     "role",
     "bout",

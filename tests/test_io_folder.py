@@ -78,7 +78,8 @@ def test_a_folder_of_csv_is_read(folder):
     assert problem.mdp.state_names is None
 
 
-def test_labels_become_names_unless_there_is_a_name_column(folder):
+def label_states(folder: Path) -> None:
+    """Call the states c, a and b."""
     for name, text in (("states", STATES), ("edges", EDGES), ("trajectories", STEPS)):
         head, *rows = text.splitlines()
         column = [i for i, title in enumerate(head.split(",")) if title in ("state", "from", "to")]
@@ -87,6 +88,10 @@ def test_labels_become_names_unless_there_is_a_name_column(folder):
             for i in column:
                 row[i] = "cab"[int(row[i])]
         (folder / f"{name}.csv").write_text("\n".join([head, *(",".join(row) for row in cells)]))
+
+
+def test_labels_become_names_unless_there_is_a_name_column(folder):
+    label_states(folder)
     problem = read_problem(folder)
     assert problem.state_ids.tolist() == ["c", "a", "b"]
     assert problem.mdp.state_names == ("c", "a", "b")
@@ -169,6 +174,20 @@ def test_problem_json_may_name_things(folder):
     mdp = read_problem(folder).mdp
     assert (mdp.action_names, mdp.feature_names, mdp.state_names) == (("go", "jump", "rest"), ("a", "b"), tuple("xyz"))
     assert mdp.n_actions == 3
+
+
+@pytest.mark.parametrize(
+    ("key", "names", "what"),
+    [
+        ("feature_names", '["f_b", "f_a"]', "feature_names has 'f_b' in place 1, which is number 2 in the tables"),
+        ("feature_names", '["b", "cost"]', "feature_names has 'b' in place 1, which is number 2 in the tables"),
+        ("state_names", '["x", "b", "a"]', "state_names has 'b' in place 2, which is number 3 in the tables"),
+    ],
+)
+def test_names_in_another_order_than_the_tables_are_refused(key, names, what, folder):
+    label_states(folder)
+    (folder / "problem.json").write_text(f'{{"discount": 0.9, "{key}": {names}}}')
+    assert f"problem.json: {what}: give the names in the order of the tables" in refusal(folder)
 
 
 @pytest.mark.parametrize("name", ["borlange", "labyrinth_mice", "labyrinth_segments"])

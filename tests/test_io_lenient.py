@@ -280,6 +280,11 @@ def test_a_problem_is_selected_from_by_the_filters_of_the_commands(tmp_path):
         ("age = 4", ValueError, r"the filter 'age = 4' matches no trajectory: 'age' holds 30 \(1\), 40 \(1\), 9 \(1\)"),
         ("aeg = 4", InputError, "there is no column 'aeg': the columns are age, trajectory_id; did you mean 'age'?"),
         ([3], IndexError, "trajectory 3 is not one of 0 … 2"),
+        (
+            [1, 0, 1],
+            ValueError,
+            "select takes trajectory 1 more than once: give each once, or a mask of True and False",
+        ),
         ([True, False], ValueError, "the mask has 2 entries for 3 trajectories: give one per trajectory"),
         ([0.5], ValueError, "is not a selection of trajectories: give a filter such as 'role = expert', a mask"),
         (None, ValueError, "is not a selection of trajectories: give a filter"),

@@ -350,6 +350,9 @@ def test_arrays_without_lengths_are_one_recording():
         ({"rewards": np.zeros(5)}, "arrays: there are 5 rewards in 2 recordings"),
         ({"terminated": np.array([1, 0])}, r"arrays: terminated is int64 of shape \(2,\): give 2 bools"),
         ({"ids": np.array(["a"])}, "arrays: there are 1 ids for 2 recordings: give one per recording"),
+        ({"ids": np.array([["a", "b"]])}, r"arrays: ids have shape \(1, 2\): give one per recording, of shape \(2,\)"),
+        ({"ids": np.array(["a", "a"])}, r"arrays: ids\[0\] and ids\[1\] are both 'a': give every recording an id of"),
+        ({"ids": np.array([1.0, np.nan])}, r"arrays: ids\[1\] is NaN: give every recording an id, or leave out ids"),
     ],
 )
 def test_arrays_that_do_not_fit_each_other_are_refused(changes, message):
@@ -414,6 +417,19 @@ def test_a_table_of_recordings_is_read_as_people_write_it(tmp_path):
         assert part in said
 
 
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_terminated_may_be_in_the_row_of_the_action_that_ended_it(tmp_path, ending):
+    path = written(tmp_path, ending, terminated=[False, False, False, True, False])
+    with pytest.warns(UserWarning, match="terminated is True at the action that ended a trajectory, and counts for"):
+        found = recordings_from_table(path)
+    assert [one.terminated for one in found] == [False, True]
+
+
+def test_terminated_may_be_in_every_row(tmp_path):
+    path = written(tmp_path, ".parquet", terminated=[True, True, False, False, False])
+    assert [one.terminated for one in recordings_from_table(path)] == [True, False]
+
+
 def test_a_table_may_hold_continuous_actions_and_no_rewards(tmp_path):
     moves = {"a_x": [0.1, None, 0.2, 0.3, None], "a_y": [1.0, None, 2.0, 3.0, None]}
     path = written(tmp_path, ".parquet", action=None, reward=None, terminated=None, **moves)
@@ -437,6 +453,10 @@ def test_a_table_may_hold_continuous_actions_and_no_rewards(tmp_path):
         ({"action": [7, None, None, 9, None]}, "row 4: action is empty: fill it in"),
         ({"action": [7, 7, 8, 9, None]}, "row 3: action is given where its trajectory ends: leave it empty there"),
         ({"o_y": [1.0, None, 5.0, 7.0, 9.0]}, "row 3: o_y is empty: fill it in"),
+        (
+            {"terminated": [False, True, True, False, False]},
+            "row 4: terminated is True, but the trajectory goes on: mark",
+        ),
         ({"terminated": [0, 1, 0, 0, 0]}, r"terminated is int64 of shape \(2,\): give 2 bools"),
         ({name: column[:0] for name, column in TABLE.items()}, "it has no rows: give at least one observation"),
     ],

@@ -258,7 +258,8 @@ def test_what_cannot_be_written_is_refused(rich, tmp_path):
         ({"state_columns": {"f_new": np.arange(3)}}, "state_columns: column 'f_new' has another meaning: rename it"),
         ({"action_ids": np.array(["p", "q", "r"])}, "action_names: differ from action_ids"),
         ({"edge_columns": {"g_new": np.arange(3)}}, "edge_columns: column 'g_new' has another meaning: rename it"),
-        ({"edge_columns": {"road": np.arange(2)}}, "edge_columns: column 'road' has 2 entries, not 3: give one per"),
+        ({"state_ids": np.array(["a", "b", "a"])}, "state_ids: 'a' is there 2 times: give each an id of its own"),
+        ({"trajectory_ids": np.array([7, 7, 7])}, "trajectory_ids: '7' is there 3 times: give each an id of its own"),
         ({"step_columns": {"step": np.arange(6)}}, "step_columns: column 'step' has another meaning: rename it"),
     ):
         fields = {name: getattr(rich, name) for name in rich.__dataclass_fields__}
@@ -269,3 +270,38 @@ def test_what_cannot_be_written_is_refused(rich, tmp_path):
         else:
             with pytest.raises(InputError, match=message):
                 write_problem(problem, tmp_path / "wrong")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (
+            {"mdp": Trajectories.from_lists([[0]])},
+            TypeError,
+            r"mdp is of type Trajectories, not MDP: give Problem\(mdp, traj",
+        ),
+        ({"trajectories": 5}, TypeError, "trajectories is of type int, not Trajectories: give"),
+        (
+            {"meta": {"age": np.arange(2)}},
+            InputError,
+            "meta: column 'age' has 2 entries, not 3: give 3, or leave it out",
+        ),
+        ({"meta": {"age": "old"}}, InputError, "meta: column 'age' has the one value 'old', not 3"),
+        ({"trajectory_ids": np.arange(4)}, InputError, "trajectory_ids: it has 4 entries, not 3"),
+        ({"state_ids": ["a"]}, InputError, "state_ids: it has 1 entries, not 3"),
+        ({"action_ids": ["a"]}, InputError, "action_ids: it has 1 entries, not 3"),
+        ({"xy": np.zeros((2, 2))}, InputError, "xy: it has 2 entries, not 3"),
+        ({"xy": np.zeros((3, 3))}, InputError, r"xy: has shape \(3, 3\): give x and y of each state, \(3, 2\)"),
+        ({"state_columns": {"size": np.arange(4)}}, InputError, "state_columns: column 'size' has 4 entries, not 3"),
+        ({"edge_columns": {"road": np.arange(2)}}, InputError, "edge_columns: column 'road' has 2 entries, not 3"),
+        ({"step_columns": {"speed": np.arange(5)}}, InputError, "step_columns: column 'speed' has 5 entries, not 6"),
+    ],
+)
+def test_a_problem_whose_parts_do_not_fit_is_refused(rich, change, error, message):
+    with pytest.raises(error, match=message):
+        replace(rich, **change)
+
+
+def test_lists_are_columns_and_trajectories_of_a_problem(rich):
+    made = Problem(rich.mdp, [[0, 1, 2], [1, 2]], {"role": ["expert", "other"]})
+    assert made.select("role = other").trajectories == Trajectories.from_lists([[1, 2]])

@@ -23,6 +23,12 @@ def logarithms(x, out):
         out[i] = _log(x[i])
 
 
+def test_a_loop_runs_where_what_is_compiled_cannot_be_kept():
+    names = {}
+    exec("def double(x):\n    return 2 * x", names)  # of no file, so that Numba has no place for its cache
+    assert jit(names["double"])(21) == 42
+
+
 def found(loop, x):
     out = np.empty_like(x)
     loop(x, out)

@@ -6,7 +6,7 @@ import pytest
 from messirl import MDP, MaxEntIRL, Trajectories
 from messirl.inference.prediction import next_state_accuracy
 from messirl.planning import NoFiniteValue
-from messirl.planning.likelihood import reward_log_likelihood
+from messirl.planning.likelihood import log_likelihood, reward_log_likelihood
 
 
 def two_ways(**arguments):
@@ -66,3 +66,35 @@ def test_what_begins_beyond_the_experts_has_the_log_probability_of_its_own_state
     assert next_state_accuracy(model, other) == pytest.approx(1.0)
     with pytest.raises(NoFiniteValue, match="worth infinitely much under this reward"):
         model.score(trips([4, 1, 3], actions=[[1, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("policy", "error", "message"),
+    [
+        (
+            [[2.0, 1.0], [1.0, 0.0], [1.0, 0.0]],
+            ValueError,
+            r"policy\[0\] is \[2\. 1\.\]: probabilities must be >= 0 and sum",
+        ),
+        ([[np.nan, 1.0], [1.0, 0.0], [1.0, 0.0]], ValueError, r"policy\[0\] is \[nan  1\.\]: probabilities must be"),
+        ([[1.5, -0.5], [1.0, 0.0], [1.0, 0.0]], ValueError, r"policy\[0\] is \[ 1\.5 -0\.5\]: probabilities must be"),
+        ([[0.5, 0.5]], ValueError, r"policy has shape \(1, 2\), not \(3, 2\)"),
+        (MaxEntIRL(), TypeError, "policy is a MaxEntIRL: give its policy_, or score trajectories by model.score"),
+    ],
+)
+def test_what_is_no_policy_has_no_likelihood(policy, error, message):
+    mdp = two_ways(discount=1.0, terminal=ENDS)
+    with pytest.raises(error, match=message):
+        log_likelihood(mdp, policy, Trajectories.from_lists([[0, 1]]))
+
+
+def test_where_no_trajectory_gets_to_a_policy_may_be_anything():
+    mdp = two_ways(discount=1.0, terminal=ENDS)
+    policy = [[0.25, 0.75], [np.nan, np.nan], [5.0, -1.0]]
+    assert log_likelihood(mdp, policy, Trajectories.from_lists([[0, 1]])) == pytest.approx([np.log(0.25)])
+
+
+def test_a_goal_without_a_policy_is_named():
+    mdp = two_ways(discount=1.0, terminal=ENDS)
+    with pytest.raises(ValueError, match="policy has no goal 2, which trajectories have: give one policy per goal"):
+        log_likelihood(mdp, {1: np.full((3, 2), 0.5)}, Trajectories.from_lists([[0, 1], [0, 2]], goals=[1, 2]))

@@ -15,7 +15,7 @@ import pytest
 from folders import grid, park, read_json
 from keeping import Keeping
 from problems import problem
-from seeds import generator
+from seeds import generator, pinned
 from sklearn.base import clone
 from worlds import random_mdp
 
@@ -26,7 +26,7 @@ from messirl.data.choices import choices_of
 from messirl.data.feature_counts import feature_counts
 from messirl.data.sufficient_statistics import gathered
 from messirl.estimators._prior_policy import usual_policy
-from messirl.estimators._streaming import Together, counts_of_both
+from messirl.estimators._streaming import Together, all_among, counts_of_both
 from messirl.io import InputError, StreamedTrajectories, read_problem, read_trajectories, write_trajectories
 from messirl.io.folder.labels import Labels
 from messirl.objective import Objective
@@ -613,6 +613,40 @@ def test_messirl_fit_from_files_gives_the_scores_from_memory(folders, run, tmp_p
     for row, was in zip(other["scores"], one["scores"], strict=True):
         assert row["name"] == was["name"]
         assert (row["expert"], row["held_out"]) == pytest.approx((was["expert"], was["held_out"]), rel=1e-8)
+
+
+def test_experts_that_are_all_in_the_files_are_told_of(tmp_path):
+    with pinned():  # of some draws another trajectory is the first expert's
+        mdp, expert, unlabelled = problem("finite")
+    expert, others = expert[:4], unlabelled + expert[4:9]
+    for name, added, told in (("all", expert, True), ("most", expert[1:], False)):
+        write_trajectories(others + added + others[:2], tmp_path / f"{name}.parquet")
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            MESSICV(lambdas=(1.0,), cv=2).fit(mdp, expert, tmp_path / f"{name}.parquet")
+        said = [str(one.message) for one in heard]
+        assert any("all 4 expert trajectories are among the unlabelled ones" in text for text in said) is told
+
+
+def test_other_ways_with_the_same_counts_are_not_taken_for_the_experts(tmp_path):
+    mdp = MDP(np.ones((3, 1, 3)) / 3, np.ones((3, 1)), discount=0.9, horizon=3)
+    write_trajectories(Trajectories.from_lists([[0, 1, 2], [0, 2, 1]]), tmp_path / "some.parquet")
+    some = StreamedTrajectories(tmp_path / "some.parquet")
+    gathered(mdp, some, counted=True)
+    assert all_among(mdp, Trajectories.from_lists([[0, 2, 1]]), some)
+    assert not all_among(mdp, Trajectories.from_lists([[0, 2, 2]]), some)
+
+
+@pytest.mark.parametrize(("named", "said"), [("expert", "expert"), ("test", "test"), ("unlabelled", None)])
+def test_messirl_fit_tells_of_experts_and_held_out_ones_in_the_files(folders, run, tmp_path, named, said):
+    folder, _ = folders["grid"]
+    some = read_problem(folder).select(f"role = {named}")
+    write_trajectories(some.trajectories, tmp_path / "some.parquet", labels=Labels.of(some))
+    shared = ["--expert", "role = expert", "--test", "role = test", "--no-report", "--no-baselines"]
+    run("fit", folder, *shared, "--unlabelled-from", tmp_path / "some.parquet", "--out", tmp_path / "a")
+    notes = read_json((tmp_path / "a" / "fit.json").read_text(encoding="utf-8"))["warnings"]
+    told = [note for note in notes if "are among those of --unlabelled-from, state by state" in note]
+    assert [note.split()[2] for note in told] == ([] if said is None else [said])
 
 
 def test_messirl_select_from_files_chooses_as_from_memory(folders, run, tmp_path):

@@ -45,6 +45,14 @@ def number(name: str, value: Any, *, above: float | None = None, least: float | 
     return x
 
 
+def fraction(name: str, value: Any) -> float:
+    """Return the value as a number strictly between 0 and 1; raise an error that names the argument otherwise."""
+    if not is_number(value) or not 0.0 < value < 1.0:
+        shown = f"{value:g}" if is_number(value) else repr(value)
+        raise ValueError(f"{name}={shown}: it must be between 0 and 1, for example 0.95")
+    return float(value)
+
+
 def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
     """Return the value as an array of floats, or raise an error that names the argument."""
     try:

@@ -10,8 +10,20 @@ from numba.np.ufunc import parallel
 LINE = 64  # bytes of a cache line
 FLAGS = {"contract", "nsz", "arcp"}  # no reassociation: rounding by a magic number must survive
 
-jit: Any = njit(cache=True, fastmath=FLAGS, error_model="numpy", nogil=True)
 inlined: Any = njit(inline="always", fastmath=FLAGS, error_model="numpy")
+
+
+def jit(loop: Any) -> Any:
+    """Compile a loop, and keep what was compiled where a folder for it can be written.
+
+    Numba takes `NUMBA_CACHE_DIR`, the folder of the file or one in the user's home, and raises where it can write to
+    none of them. Every process then compiles anew.
+    """
+    how: Any = {"fastmath": FLAGS, "error_model": "numpy", "nogil": True}
+    try:
+        return njit(cache=True, **how)(loop)
+    except RuntimeError:  # "cannot cache function …: no locator available for file …"
+        return njit(**how)(loop)
 
 
 def threads() -> int:

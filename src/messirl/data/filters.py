@@ -69,6 +69,14 @@ def most_frequent(column: Array) -> str:
 
 def _parsed(meta: Mapping[str, Array], expression: str) -> tuple[Flags, list[str]]:
     """Return the mask, and the columns that the expression names."""
+    if not isinstance(expression, str):
+        raise TypeError(f"the filter is {expression!r:.60}: give a text such as 'role = expert'")
+    sizes = {name: len(column) for name, column in meta.items()}
+    other = next((name for name in sizes if sizes[name] != next(iter(sizes.values()))), None)
+    if other is not None:
+        first = next(iter(sizes))
+        what = f"column {first!r} has {sizes[first]} entries, {other!r} {sizes[other]}"
+        raise InputError("columns", what, "give all of them one entry per trajectory")
     parser = _Parser(meta, _tokens(expression), expression)
     mask = parser.either(0)
     if parser.tokens:

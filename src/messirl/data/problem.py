@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._types import Array, Floats, Ints
+from messirl.data.errors import InputError
 from messirl.data.filters import matching
 from messirl.data.mdp import MDP
-from messirl.data.trajectories import Trajectories
+from messirl.data.trajectories import Trajectories, as_trajectories
 
 GIVE = "give a filter such as 'role = expert', a mask, indices or a slice"
 
@@ -69,6 +70,26 @@ class Problem:
     step_columns: Mapping[str, Array] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trajectories", as_trajectories(self.trajectories))
+        for name, kind in (("mdp", MDP), ("trajectories", Trajectories)):
+            if not isinstance(getattr(self, name), kind):
+                found = type(getattr(self, name)).__name__
+                raise TypeError(f"{name} is of type {found}, not {kind.__name__}: give Problem(mdp, trajectories, ...)")
+        n, mdp = len(self.trajectories), self.mdp
+        sizes = {"trajectory_ids": n, "state_ids": mdp.n_states, "action_ids": mdp.n_actions, "xy": mdp.n_states}
+        for name, size in sizes.items():
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _column(name, "it", getattr(self, name), size))
+        if self.xy is not None and self.xy.shape != (mdp.n_states, 2):
+            raise InputError("xy", f"has shape {self.xy.shape}", f"give x and y of each state, ({mdp.n_states}, 2)")
+        steps, moves = self.trajectories.states.size, mdp.transitions.nnz
+        tables = {"meta": n, "state_columns": mdp.n_states, "edge_columns": moves, "step_columns": steps}
+        for name, size in tables.items():
+            given = getattr(self, name).items()
+            columns = {key: _column(name, f"column {key!r}", values, size) for key, values in given}
+            object.__setattr__(self, name, columns)
+
     @property
     def facts(self) -> dict[str, Array]:
         """The columns that filters can use: trajectory_id, and those of `meta`."""
@@ -108,4 +129,18 @@ class Problem:
         if outside.any():
             wrong = key[int(np.argmax(outside))]
             raise IndexError(f"trajectory {wrong} is not one of 0 … {n - 1}: number the {n} trajectories from 0")
-        return np.arange(n)[key.astype(np.int64)]
+        rows = np.arange(n)[key.astype(np.int64)]
+        again = np.flatnonzero(np.bincount(rows, minlength=n) > 1)
+        if again.size:
+            remedy = "give each once, or a mask of True and False"
+            raise ValueError(f"select takes trajectory {again[0]} more than once: {remedy}")
+        return rows
+
+
+def _column(where: str, what: str, values: Any, n: int) -> Array:
+    """Return the values as an array with n entries; raise InputError otherwise."""
+    column = np.asarray(values)
+    if column.ndim == 0 or len(column) != n:
+        has = f"{len(column)} entries" if column.ndim else f"the one value {values!r:.60}"
+        raise InputError(where, f"{what} has {has}, not {n}", f"give {n}, or leave it out")
+    return column

@@ -116,6 +116,8 @@ class Trajectories:
         goals: npt.ArrayLike | None = None,
     ) -> Trajectories:
         """Make a set from one sequence of states per trajectory and, if known, one of actions, one entry shorter."""
+        if not isinstance(states, Iterable):
+            raise TypeError(f"states is {states!r}: give a list of trajectories, [[0, 1, 5], [2, 5]]")
         rows = [_integers(f"trajectory {i}", row) for i, row in enumerate(states)]
         for i, row in enumerate(rows):
             if row.size == 0:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from messirl._checks import fraction
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
@@ -94,6 +95,5 @@ def _refitted(
 
 
 def _interval(draws: Floats, level: float) -> Floats:
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level={level!r}: it must lie between 0 and 1")
+    fraction("level", level)
     return np.asarray(np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0))

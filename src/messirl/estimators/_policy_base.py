@@ -73,6 +73,8 @@ class PolicyEstimator(Saved):
     def predict_proba(self, states: npt.ArrayLike, step: int | None = None, goal: int | None = None) -> Floats:
         """Return π(·|s) of the given states, (n, A). A horizon requires `step`, goals require `goal`."""
         self._fitted()
+        if isinstance(states, Trajectories):
+            raise TypeError("states must be a flat sequence of whole numbers, not Trajectories: give their .states")
         at = np.asarray(states)
         at = at.astype(np.int64) if at.size == 0 else at
         if at.dtype.kind not in "iu" or at.ndim != 1:

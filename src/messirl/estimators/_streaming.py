@@ -8,25 +8,29 @@ count.
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from messirl._types import Floats
+from messirl._types import Floats, Ints
 from messirl.data.choices import choice_keys, choice_mass
-from messirl.data.chunked_reduce import summed
+from messirl.data.chunked_reduce import summed, swept
 from messirl.data.feature_counts import checked_feature_counts
 from messirl.data.mdp import MDP
 from messirl.data.spill import stacked
 from messirl.data.streamed_trajectories import StreamedTrajectories, in_files
 from messirl.data.sufficient_statistics import Gathered, Kinds, gathered, makers
 from messirl.data.trajectories import Trajectories
+from messirl.data.validation import unfinished
 from messirl.objective import Objective, check_alive, choice_scale, never_made, of_choices
 from messirl.planning import Planner
 from messirl.similarity.base import Similarity
 
+ROUNDING = 1e-9  # relative difference of sums of equal counts
 IN_MEMORY = "read them with messirl.io.read_trajectories, if they fit in memory"
 
 
@@ -43,6 +47,36 @@ def counts_of_both(mdp: MDP, expert: Trajectories, unlabelled: StreamedTrajector
     """
     own = checked_feature_counts(mdp, expert, " of expert")
     return stacked(own, gathered(mdp, unlabelled, counted=True).counts)
+
+
+def all_among(mdp: MDP, some: Trajectories, streamed: StreamedTrajectories) -> bool:
+    """Whether each of some trajectories is, state by state, one of those in files, too; False if these have no counts.
+
+    Feature counts say whether that can be. Only then are the files read once more.
+    """
+    table = gathered(mdp, streamed).counts
+    if table is None or len(some) == 0 or unfinished(mdp, some).any():
+        return False
+    with warnings.catch_warnings():  # what counts say of trajectories that are cut was said before
+        warnings.simplefilter("ignore")
+        own = checked_feature_counts(mdp, some)
+    mix = np.cos(np.arange(mdp.n_features))  # of all counts, so that one number tells trajectories apart
+    near = ROUNDING * float((np.abs(own) @ np.abs(mix)).max())
+    if not swept(functools.partial(_met, own @ mix, mix, near), table, mdp.n_features)[0].all():
+        return False
+    lacking = {one.states.tobytes() for one in some}
+    for chunk in streamed.chunks(mdp):
+        alike = np.isin(chunk.lengths, some.lengths) & np.isin(chunk.first, some.first)
+        lacking -= {chunk[int(i)].states.tobytes() for i in np.flatnonzero(alike)}
+        if not lacking:
+            return True
+    return False
+
+
+def _met(wanted: Floats, mix: Floats, near: float, counts: Floats) -> tuple[Ints, None]:
+    """How many of the wanted sums (l,) are met among rows of counts, as 0 or 1 each."""
+    sums = np.append(np.sort(counts @ mix), np.inf)
+    return (sums[np.searchsorted(sums, wanted - near)] <= wanted + near).astype(np.int64), None
 
 
 def penalty_of(measure: Similarity, mdp: MDP, everyone: Trajectories | Together, counts: Floats) -> Floats:

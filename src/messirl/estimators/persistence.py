@@ -147,7 +147,10 @@ def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -
 
     class_of : function from the name of a class to the class
     """
-    with Path(path).open("rb") as file:  # any failure from here on is due to the content
+    place = Path(path)
+    if place.is_dir():
+        raise ValueError(f"{os.fspath(path)!r} is a folder: give the file of a model, as in {place / 'model.npz'}")
+    with place.open("rb") as file:  # any failure from here on is due to the content
         try:
             arrays = Archive(file)
             described = arrays.json("description")

@@ -22,7 +22,7 @@ from scipy.special import rel_entr
 from messirl._types import Flags, Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.planning import Visits, optimal_policy, optimal_values, visits
-from messirl.planning._validation import checked_policy, checked_reward, start_of
+from messirl.planning._validation import check_probabilities, checked_policy, checked_reward, start_of
 from messirl.planning.policy_chain import chain_matrix, factorised
 from messirl.planning.reachability import reach, structure_of
 
@@ -85,11 +85,7 @@ def policy_kl(mdp: MDP, policy_p: npt.ArrayLike, policy_q: npt.ArrayLike, start:
     p, q = np.asarray(policy_p, dtype=np.float64), _checked_policy(mdp, policy_q)
     if not met.any():
         raise ValueError("no choice is made from this start: every trajectory ends in its first state")
-    sums = q.sum(axis=-1)
-    wrong = met & ((q < 0).any(axis=-1) | ((sums != 0) & ~(np.abs(sums - 1.0) < 1e-6)))
-    if wrong.any():
-        where = ", ".join(str(i) for i in np.argwhere(wrong)[0])
-        raise ValueError(f"policy_q[{where}] is {q[wrong][0]}: probabilities must be >= 0 and sum to 1")
+    check_probabilities(q, met, "policy_q")
     gaps = rel_entr(p[met], q[met]).sum(axis=-1)
     return float(d[met] @ gaps / d[met].sum()) if np.isfinite(gaps).all() else np.inf
 

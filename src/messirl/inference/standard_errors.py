@@ -32,12 +32,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.stats import chi2, t as student
 
+from messirl._checks import fraction
 from messirl._formatting import in_columns, probability, significant
 from messirl._types import Flags, Floats, Ints
 from messirl.data.choices import choice_mass, choices_of
 from messirl.data.feature_counts import feature_counts
 from messirl.data.feature_scale import feature_spread
-from messirl.data.trajectories import Trajectories
+from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.data.validation import check_trajectories
 from messirl.estimators._convergence_report import some_features
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.inference import table_export
@@ -143,8 +145,7 @@ class EstimationTable:
 
         NaN where the data do not determine the weight or its error.
         """
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level={level}: must be between 0 and 1")
+        fraction("level", level)
         half = student.ppf(0.5 + level / 2, self._freedom) * self.interval_error
         return np.column_stack([self.estimate - half, self.estimate + half])
 
@@ -225,7 +226,7 @@ class EstimationTable:
 
 def estimation_table(
     model: MaximumEntropy,
-    expert: Trajectories,
+    expert: TrajectoriesLike,
     groups: npt.ArrayLike | None = None,
     *,
     cluster: npt.ArrayLike | None = None,
@@ -245,6 +246,8 @@ def estimation_table(
     if not isinstance(model, MaximumEntropy):
         raise TypeError(f"{type(model).__name__} has no standard errors: give a maximum-entropy fit, such as MaxEntIRL")
     model._fitted()
+    expert = as_trajectories(expert, "expert")
+    check_trajectories(model.mdp_, expert, "expert")
     mdp, theta, n = model.mdp_, model.theta_, len(expert)
     if n < 2:
         raise ValueError("standard errors need at least two expert trajectories")
@@ -252,7 +255,7 @@ def estimation_table(
         raise ValueError("standard errors need choices, and no expert trajectory makes a step")
     labels = np.arange(n) if cluster is None else _labels(cluster, n)
     objective = Objective.from_trajectories(mdp, expert, model.entropy, model.quadratic_, objective=model.likelihood_)
-    _check_same(model, objective)
+    check_same(model, objective)
     found = _of_choices(model, objective, expert) if model.likelihood_ == "choices" else _of_counts(model, expert)
     free, unseen = np.abs(theta) < model._bound * (1.0 - 1e-9), _unseen(model, expert)
     if model.quadratic_ is None:  # a penalty would determine them
@@ -362,7 +365,7 @@ def _penalty(model: MaximumEntropy) -> Floats:
     return np.zeros((model.theta_.size,) * 2) if model.quadratic_ is None else np.asarray(model.quadratic_)
 
 
-def _check_same(model: MaximumEntropy, objective: Objective) -> None:
+def check_same(model: MaximumEntropy, objective: Objective) -> None:
     """Refuse trajectories or weights that the model was not fitted to."""
     theta, unit = model.theta_, objective.unit
     point, size = objective(theta), unit + np.abs(model.feature_counts_)

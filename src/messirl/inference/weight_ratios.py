@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
+from messirl._checks import fraction
 from messirl._text import did_you_mean
 from messirl._types import Floats
 from messirl.inference.standard_errors import EstimationTable
@@ -85,8 +86,9 @@ def weight_ratio(table: EstimationTable, numerator: str, denominator: str, *, le
     interval, returned as well, remains valid: it becomes longer, and infinite where the denominator may be zero at this
     level. Far from zero the two agree. Both need the two estimates to be about normal around the truth.
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level={level}: must be between 0 and 1")
+    if not isinstance(table, EstimationTable):
+        raise TypeError(f"table is of type {type(table).__name__}: give estimation_table(model, expert)")
+    fraction("level", level)
     if numerator == denominator:
         raise ValueError(f"the ratio of {numerator!r} to itself is 1: name two features")
     one, other = (_place(table, name) for name in (numerator, denominator))

@@ -64,7 +64,7 @@ def _checked(source: str, one: Recording, width: int) -> Recording:
     if actions.ndim != 1 or actions.dtype.kind not in "iu":
         what = f"its actions are {actions.dtype} of shape {actions.shape}"
         raise InputError(where, what, "number them 0, 1, …, one per step")
-    points = one.observations if one.observations.ndim == 2 else one.observations[:, None]
+    points = (one.observations if one.observations.ndim == 2 else one.observations[:, None]).astype(np.float64)
     if points.shape[1] != width:
         what = f"its observations have {points.shape[1]} numbers, those of other recordings {width}"
         raise InputError(where, what, "give observations of one length")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from messirl._checks import is_whole
 from messirl._types import Flags, Floats
-from messirl.data.mdp import MDP
+from messirl.data.mdp import MDP, SUM_TOLERANCE
 
 
 def check_entropy(entropy: str) -> None:
@@ -48,12 +48,25 @@ def check_goal(mdp: MDP, goal: int | None) -> None:
 
 def checked_policy(mdp: MDP, policy: npt.ArrayLike) -> Floats:
     """Return a policy as floats, of the right shape; its rows are not checked to be probabilities."""
+    if hasattr(policy, "score"):
+        raise TypeError(f"policy is a {type(policy).__name__}: give its policy_, or score trajectories by model.score")
     array = _numbers(policy, "policy")
     if array.shape != mdp.policy_shape:
         raise ValueError(
             f"policy has shape {array.shape}, not {mdp.policy_shape} (states, actions; one per step with a horizon)"
         )
     return array
+
+
+def check_probabilities(policy: Floats, met: Flags, name: str = "policy") -> None:
+    """Refuse a policy (…, S, A) with rows, where it is `met` (…, S), that are neither probabilities nor all zero."""
+    rows = policy[met]
+    sums = rows.sum(axis=-1)
+    wrong = ~((rows >= 0).all(axis=-1) & ((sums == 0) | (np.abs(sums - 1.0) < SUM_TOLERANCE)))
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        where = ", ".join(map(str, np.argwhere(met)[first]))
+        raise ValueError(f"{name}[{where}] is {rows[first]}: probabilities must be >= 0 and sum to 1")
 
 
 def _numbers(given: npt.ArrayLike, name: str) -> Floats:

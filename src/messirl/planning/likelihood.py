@@ -20,6 +20,7 @@ from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
 from messirl.data.transition_index import chances
 from messirl.data.validation import check_trajectories
+from messirl.planning._validation import check_probabilities, checked_policy
 from messirl.planning.planner import values_by_goal, where_met
 from messirl.planning.policy_chain import chain_matrix
 from messirl.planning.reachability import ends_of
@@ -39,9 +40,14 @@ def log_likelihood(mdp: MDP, policy: npt.ArrayLike | Mapping[int, Floats], traje
     every: list[Any] = [None] if goals is None else np.unique(goals).tolist()
     for goal in every:
         which = slice(None) if goal is None else np.flatnonzero(goals == goal)
-        table = np.asarray(policy[goal] if isinstance(policy, Mapping) else policy, dtype=np.float64)
-        with np.errstate(divide="ignore"):
-            out[which] = sum_of_steps(mdp, np.log(table), trajectories[which])
+        if isinstance(policy, Mapping) and goal not in policy:
+            raise ValueError(f"policy has no goal {goal}, which trajectories have: give one policy per goal")
+        some, table = trajectories[which], checked_policy(mdp, policy[goal] if isinstance(policy, Mapping) else policy)
+        met = np.zeros(table.shape[:-1], dtype=bool)
+        met[mdp.at(some.step[some.leaves], some.states[some.leaves])] = True
+        check_probabilities(table, met)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out[which] = sum_of_steps(mdp, np.log(table), some)
     return out
 
 

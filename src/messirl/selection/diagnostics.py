@@ -19,16 +19,19 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from sklearn.base import clone
 
+from messirl._checks import whole
 from messirl._defaults import CV, INFLUENTIAL, SEED, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.data.chunked_reduce import pieces
 from messirl.data.feature_counts import counts_of_sets, one_cut_warning
 from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories, streamed_or_not
-from messirl.data.trajectories import Trajectories
+from messirl.data.trajectories import Trajectories, as_trajectories
+from messirl.data.validation import check_trajectories
 from messirl.estimators._convergence_report import quietly
 from messirl.estimators._streaming import counts_of_both, refuse_streamed
 from messirl.estimators.messi import MESSI
+from messirl.inference.standard_errors import check_same
 from messirl.objective import Objective
 from messirl.parallel import run
 from messirl.selection.decision_rule import Choice, Use
@@ -36,9 +39,11 @@ from messirl.selection.expert_agreement import Likeness, likeness
 from messirl.selection.messicv import MESSICV
 from messirl.similarity import Precomputed
 from messirl.similarity.attribution import pair_pulls, pair_sums
+from messirl.similarity.penalty_blocks import many
 
 HARDLY = 0.005  # nats per step of mutual agreement below which the experts hardly explain each other
 WITHOUT = "the prior policy or the weighted pooling would have to be recomputed without each"
+EQUAL, CLOSE = 1e-6, 0.05  # relative differences of sums over the same trajectories; where they are estimated
 FLAT = 1e-10  # curvature, relative to the largest, below which a direction is not determined
 
 
@@ -152,15 +157,20 @@ def diagnose(
     if not isinstance(model, MESSI):
         raise TypeError(f"model must be a fitted MESSI, not {type(model).__name__}: for a MESSICV use best_estimator_")
     model._fitted()
-    unlabelled = streamed_or_not(unlabelled)
+    whole("influential", influential, least=0)
+    expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(streamed_or_not(unlabelled), "unlabelled")
+    _check_fitted(model, mdp, expert)
     if isinstance(unlabelled, StreamedTrajectories):
         if not model.measure.of_counts:
             refuse_streamed(unlabelled, f"the similarity {model.similarity!r:.80}", "looks at whole trajectories")
         counts: Any = counts_of_both(mdp, expert, unlabelled)
         block = model.measure.on(None, counts)
     else:
+        check_trajectories(mdp, unlabelled, "unlabelled")
         counts = counts_of_sets(mdp, expert, unlabelled)
         block = model.measure.on(expert + unlabelled, counts)
+    sums = pair_sums(block, values_of(counts, model.theta_))
+    _check_penalty(model, float(sums.sum()), len(counts))
     chosen = MESSICV(
         None if model.measure.fixed else [model.measure],
         cv=cv,
@@ -179,7 +189,7 @@ def diagnose(
         asked: dict[str, Any] = {"cv": cv, "random_state": random_state, "theta_max": model._bound}
         alike = likeness(mdp, expert, unlabelled, groups=groups, **asked)
     l = len(expert)
-    share = penalty_shares(block, counts, model.theta_)[l:]
+    share = _shares(sums)[l:]
     directions, freedom, identified = penalty_directions(model, expert)
     influence, evidence = None, evidence_of(chosen, alike)
     if influential > 0:
@@ -207,6 +217,38 @@ def diagnose(
     )
 
 
+def _check_fitted(model: MESSI, mdp: MDP, expert: Trajectories) -> None:
+    """Refuse another MDP, or other experts, than the model was fitted to."""
+    check_trajectories(mdp, expert, "expert")
+    own, remedy = model.mdp_, "give the MDP that the model was fitted to"
+    for name in ("discount", "horizon", "n_states", "n_actions", "n_features"):
+        given, fitted = getattr(mdp, name), getattr(own, name)
+        if given != fitted:
+            raise ValueError(f"mdp has {name}={given}, but the model was fitted with {name}={fitted}: {remedy}")
+    for name, table, known in (
+        ("transitions", mdp.transitions, own.transitions),
+        ("features", mdp.feature_rows, own.feature_rows),
+    ):
+        if table.shape != known.shape or abs(table - known).max() > EQUAL * abs(known).max():
+            raise ValueError(f"mdp has other {name} than the model was fitted with: {remedy}")
+    if model.unlabelled_weight == 0.0 and model.solver == "lbfgs":  # else its θ is no optimum of the experts' objective
+        objective = model._objective(own, expert, None, model.quadratic_, None, len(expert))
+        check_same(model, objective)
+
+
+def _check_penalty(model: MESSI, total: float, n: int) -> None:
+    """Refuse other unlabelled trajectories than the model was fitted to: n θᵀMθ is the sum of the squares of all."""
+    if model.penalty_matrix_ is None:
+        return
+    theta, size = model.theta_, np.abs(model.penalty_matrix_).max()
+    own = n * float(theta @ model.penalty_matrix_ @ theta)
+    near = CLOSE if many(n) else EQUAL
+    if abs(total - own) > near * max(total, own) + EQUAL**2 * n * size * float(theta @ theta):
+        raise ValueError(
+            "these are not the unlabelled trajectories the model was fitted to: give the same ones, in the same order"
+        )
+
+
 def evidence_of(chosen: MESSICV, alike: Likeness) -> list[str]:
     """Return the evidence for the verdict of a selection, and the agreement with the experts, in sentences."""
     assert chosen.use_ is not None
@@ -230,9 +272,12 @@ def penalty_shares(weights: Any, counts: Floats, theta: Floats) -> Floats:
     weights : (n, n) similarities, dense or sparse, or a function that returns blocks of them, `Similarity.on`
     """
     block = weights if callable(weights) else Precomputed(weights).on(None, counts)
-    part = pair_sums(block, values_of(counts, theta))
-    total = float(part.sum())
-    return part / total if total > 0 else part
+    return _shares(pair_sums(block, values_of(counts, theta)))
+
+
+def _shares(sums: Floats) -> Floats:
+    total = float(sums.sum())
+    return sums / total if total > 0 else sums
 
 
 def values_of(counts: Any, theta: Floats) -> Floats:

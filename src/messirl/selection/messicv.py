@@ -19,17 +19,17 @@ from messirl._defaults import CV, SEED, SOLVER, STEP_SIZE, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP
-from messirl.data.streamed_trajectories import streamed_or_not
+from messirl.data.streamed_trajectories import StreamedTrajectories, streamed_or_not
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._maxent_base import MaximumEntropy
-from messirl.estimators._streaming import refuse_streamed
+from messirl.estimators._streaming import all_among, refuse_streamed
 from messirl.estimators.messi import MESSI
 from messirl.parallel import run
 from messirl.selection.candidates import LAMBDAS, Candidate, candidates
 from messirl.selection.cross_validation import NothingHeldOut, Validation, cross_validate, splits
 from messirl.selection.decision_rule import FEWEST, Use, choose, untested, worth
 from messirl.selection.expert_agreement import Likeness, likeness
-from messirl.similarity import DEFAULT, CompleteGraph, as_similarity
+from messirl.similarity import DEFAULT, CompleteGraph, Similarity, as_similarity
 
 LOG = logging.getLogger(__name__)
 AMONG = (
@@ -155,6 +155,8 @@ class MESSICV(MaximumEntropy):
         number("validation_tol", self.validation_tol, above=0.0)
         if self.theta_prior is not None:
             number("theta_prior", self.theta_prior, above=0.0)
+        if isinstance(self.similarities, str | Similarity):
+            raise TypeError(f"similarities={self.similarities!r}: give a list of them, [{self.similarities!r}]")
         given = [DEFAULT] if self.similarities is None else list(self.similarities)
         similarities = [as_similarity(one) if isinstance(one, str) else one for one in given]
         if not similarities:
@@ -167,7 +169,7 @@ class MESSICV(MaximumEntropy):
         counts = self._counts(mdp, expert, unlabelled, penalised=True)
         assert counts is not None
         others = unlabelled is not None
-        if isinstance(unlabelled, Trajectories) and len(expert) >= FEWEST and _all_among(expert, unlabelled):
+        if others and len(expert) >= FEWEST and _all_among(mdp, expert, unlabelled):
             warnings.warn(AMONG.format(n=len(expert)), UserWarning, stacklevel=2)
         similarities = _defined(similarities, everyone, counts, heard=others)
         based = self.entropy == "causal" and mdp.reference is None
@@ -218,8 +220,10 @@ class MESSICV(MaximumEntropy):
         self.best_estimator_.save(path)
 
 
-def _all_among(expert: Trajectories, unlabelled: Trajectories) -> bool:
+def _all_among(mdp: MDP, expert: Trajectories, unlabelled: Trajectories | StreamedTrajectories) -> bool:
     """Return whether every expert trajectory is, state by state, an unlabelled one too."""
+    if isinstance(unlabelled, StreamedTrajectories):
+        return all_among(mdp, expert, unlabelled)
     there = {_content(one) for one in unlabelled}
     return all(_content(one) in there for one in expert)
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from messirl._checks import whole
+from messirl._checks import fraction, whole
 from messirl._defaults import SEED
 from messirl._types import Floats, Ints
 from messirl.data.feature_counts import one_cut_warning
@@ -57,8 +57,7 @@ class Bootstrap:
 
     def interval(self, values: npt.ArrayLike, level: float = 0.95) -> Floats:
         """Return lower and upper ends, (2, …), of anything computed from each replicate, (B, …)."""
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level={level:g}: must be between 0 and 1")
+        fraction("level", level)
         if len(self.theta) < 2:
             raise ValueError(f"an interval needs at least two resamples, not {len(self.theta)}: draw more")
         tail = 50.0 * (1.0 - level)

@@ -9,6 +9,7 @@ The summary of a command (fit.json, select.json, …) lists the files of the res
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -25,6 +26,7 @@ from messirl.app.workflow.watcher import Watcher
 
 SUMMARIES = ("fit.json", "select.json", "diagnosis.json", "evaluate.json", "compare.json", "benchmark.json")
 EARLIER, UNFINISHED = ".earlier", ".unfinished-"
+MOVED = ".moved-by-messirl"  # the file that marks an earlier result, which the next one may replace
 
 
 @dataclass
@@ -134,6 +136,8 @@ class Results:
             return
         ours = _ours(whole)
         shutil.copymode(whole, self.place)
+        with contextlib.suppress(OSError):
+            (whole / MOVED).unlink()
         exchange(self.place, whole)
         self.holds = "the earlier result and files of yours are"  # from here on `place` is the old folder
         for entry in list(_others(self.place, ours)):
@@ -142,6 +146,8 @@ class Results:
             shutil.rmtree(self.place, ignore_errors=True)
             return
         aside = _free(whole.with_name(whole.name + EARLIER))
+        with contextlib.suppress(OSError):  # of a folder that cannot be written to; nothing then replaces it
+            (self.place / MOVED).touch()
         os.rename(self.place, aside)
         note(f"the earlier result is in {self._beside(aside)}")
 
@@ -168,23 +174,26 @@ def _move(entry: Path, target: Path) -> None:
 
 def _free(aside: Path) -> Path:
     """Return a free name for an earlier result; the one before it is removed if it was not modified."""
-    if aside.is_dir() and not aside.is_symlink() and _untouched(aside):
-        shutil.rmtree(aside)
     free, number = aside, 1
     while os.path.lexists(free):
+        if free.is_dir() and not free.is_symlink() and _untouched(free):
+            shutil.rmtree(free)
+            break
         number += 1
         free = aside.with_name(f"{aside.name}-{number}")
     return free
 
 
 def _untouched(folder: Path) -> bool:
-    """Return whether a folder contains only a result of messirl, with unmodified files."""
+    """Return whether a folder contains only a result that was moved there, with unmodified files."""
     ours, checksums = _ours(folder), dict[str, str]()
     for name in SUMMARIES:
         checksums |= _listed(folder / name)
     there = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if not file.is_dir()}
+    moved = there.pop(MOVED, None) is not None
     return (
-        bool(ours)
+        moved
+        and bool(ours)
         and set(there) <= ours
         and all(name in SUMMARIES or _checksum(file) == checksums.get(name) for name, file in there.items())
     )
@@ -193,6 +202,11 @@ def _untouched(folder: Path) -> bool:
 def _ours(folder: Path) -> set[str]:
     """Return the names of result files in a folder: summaries and the files they list."""
     return {one for name in SUMMARIES for one in _listed(folder / name)}
+
+
+def is_summary(place: Path) -> bool:
+    """Whether a file is a summary that a command of messirl wrote."""
+    return bool(_listed(place))
 
 
 def _listed(place: Path) -> dict[str, str]:

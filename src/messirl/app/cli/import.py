@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+FILES = ("import.json", "import.png")  # what is written beside the problem
 DESCRIPTION = (
     "Build a problem folder from raw recordings. SOURCE is a table (CSV with any separator, or Parquet) or a folder of "
     "such tables: one row per record, with the id of a track, a time, and a position x, y or a place. Columns that no "
@@ -123,9 +124,11 @@ def _add_features(group: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Import the recordings, write the folder with a summary and a picture, and print the log."""
     from messirl._files import check_writable
+    from messirl.app.cli._output_dir import is_summary
     from messirl.app.report.import_figure import draw_tracks
     from messirl.app.workflow.import_settings import ImportSettings
     from messirl.app.workflow.importing import import_recordings
+    from messirl.data.errors import InputError
     from messirl.io.folder.writer import check_place, write_problem
 
     dest = arguments.dest
@@ -133,12 +136,16 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{dest} is both SOURCE and DEST: give another DEST")
     if not arguments.dry_run:
         check_place(dest, overwrite=arguments.force)
-        for name in ("import.json", "import.png"):
+        foreign = next((name for name in FILES if (dest / name).exists() and not is_summary(dest / FILES[0])), None)
+        if foreign is not None:
+            what = f"holds {foreign}, which is of no import by messirl"
+            raise InputError(str(dest), what, "give another folder, or move that away")
+        for name in FILES:
             check_writable(dest / name)
     record = import_recordings(arguments.source, filled(ImportSettings, vars(arguments)))
     summary = {"command": arguments.command, **record.summary()}
     if not arguments.dry_run:
-        files = {"import.json": (as_json(summary) + "\n").encode(), "import.png": draw_tracks(record)}
+        files = dict(zip(FILES, ((as_json(summary) + "\n").encode(), draw_tracks(record)), strict=True))
         write_problem(record.problem, dest, format=arguments.format, overwrite=arguments.force, further=files)
     if arguments.json:
         print(as_json(summary))

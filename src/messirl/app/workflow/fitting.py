@@ -29,11 +29,13 @@ from messirl.data.trajectories import Trajectories
 from messirl.estimators import MESSI
 from messirl.estimators._convergence_report import quietly
 from messirl.estimators._maxent_base import MaximumEntropy
+from messirl.estimators._streaming import all_among
 from messirl.estimators.registry import ALONE, COMPARED, EXPERT, METHODS, described, entry_of
 from messirl.inference import Breakdown, next_state_accuracy
 from messirl.inference.baselines import Comparison, below_chance, compare, held_out_scores, without_value
 from messirl.planning import NoFiniteValue
 from messirl.selection import likeness
+from messirl.selection.decision_rule import FEWEST
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def fit(
         scores, verdict, logs = _scores(settings, mdp, parts, model, watcher)
         broken = [] if by is None else _broken_down(by, settings, mdp, parts, model, logs)
         odd = below_chance(model, parts.expert)
-    notes += watcher.noted([] if odd is None else [odd])
+    notes += watcher.noted([*([] if odd is None else [odd]), *_met_again(mdp, parts)])
     statistics = {} if known["table"] is None else known["table"].statistics()
     statistics["objective"] = model.objective_
     if parts.test is not None:
@@ -187,6 +189,18 @@ def _scores(
     gained = [None if i == alone else gain for i, gain in enumerate(gains)]
     told = [replace(score, gain=gain) for score, gain in zip(scores, gained, strict=True)]
     return told, verdict, [logs[0], logs[alone]] if alone else logs[:1]
+
+
+def _met_again(mdp: MDP, parts: Parts) -> list[str]:
+    """Return a sentence for each part whose trajectories are all among the unlabelled ones in files."""
+    if not isinstance(parts.unlabelled, StreamedTrajectories):
+        return []
+    return [
+        f"all {len(some)} {name} trajectories are among those of --unlabelled-from, state by state: if these are the "
+        "same recordings, take them out of the files"
+        for name, some in (("expert", parts.expert), ("test", parts.test))
+        if some is not None and len(some) >= FEWEST and all_among(mdp, some, parts.unlabelled)
+    ]
 
 
 def _notes(note: str, mdp: MDP, parts: Parts, logs: Floats | None) -> str:

@@ -170,6 +170,8 @@ def _check_kinds(settings: ImportSettings) -> None:
 
 def check_settings(settings: ImportSettings) -> None:
     """Raise InputError if a setting is missing, contradicts another, or would have to be guessed."""
+    if not isinstance(settings, ImportSettings):
+        raise TypeError(f"settings is of type {type(settings).__name__}: give ImportSettings(discount=..., ...)")
     _check_kinds(settings)
     given = settings.discount
     if given is None:

@@ -83,7 +83,7 @@ def import_recordings(source: str | os.PathLike[str], settings: ImportSettings) 
     problem = _problem(tracks, found, given, known)
     mapping = None if places.mapping is None else {**places.mapping.to_dict(), "place_of_state": found.used.tolist()}
     if mapping is not None and tracks.degrees is not None:
-        mapping["degrees"] = asdict(tracks.degrees)
+        mapping["degrees"] = {name: value for name, value in asdict(tracks.degrees).items() if value is not False}
     xy, cuts = tracks.rows.xy, np.flatnonzero(np.diff(tracks.trip)) + 1
     numbers = _numbers(tracks, found)
     return ImportRecord(problem, tracks.said, numbers, mapping, [] if xy is None else np.split(xy, cuts), settings)

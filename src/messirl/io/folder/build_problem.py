@@ -49,6 +49,8 @@ def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tupl
 
     Interpretations (another delimiter, steps from 1, rows out of order) raise a UserWarning.
     """
+    if not isinstance(problem, Problem | MDP | None):
+        raise TypeError(f"problem must be a Problem or an MDP, not {type(problem).__name__}: leave it out, or give one")
     faults, table = Faults(), load_table(source, "trajectories")
     mdp = problem.mdp if isinstance(problem, Problem) else problem
     states, actions = Ids("state", ANY), Ids("action", ANY)
@@ -205,9 +207,9 @@ def _mdp(states: States, ids: Ids, edges: Edges, settings: Settings, tables: dic
             discount=settings.discount,
             horizon=settings.horizon,
             terminal=states.terminal,
-            state_names=states.names or settings.names.get("state_names", labels_of(ids)),
+            state_names=states.names or settings.named("state_names", labels_of(ids)),
             action_names=settings.names.get("action_names", labels_of(edges.actions)),
-            feature_names=settings.names.get("feature_names", names),
+            feature_names=settings.named("feature_names", names),
         )
     except (ValueError, TypeError) as error:
         of_tables = str(error).startswith("feature ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,18 @@ class Settings:
     where: str = SETTINGS
     unknown: tuple[str, ...] = ()  # keys that messirl does not know
     y_down: bool = False
+
+    def named(self, key: str, own: Sequence[str] | None) -> Sequence[str] | None:
+        """Return the names under `key`, else `own`; raise InputError if a name belongs to another column or label."""
+        given = self.names.get(key, own)
+        places = {name: i for i, name in enumerate(own or ())}
+        if key == "feature_names":  # "x" means the column f_x
+            places = {name[2:]: i for name, i in places.items()} | places
+        for i, name in enumerate(given or ()):
+            if places.get(name, i) != i:
+                what = f"{key} has {name!r} in place {i + 1}, which is number {places[name] + 1} in the tables"
+                raise InputError(self.where, what, "give the names in the order of the tables, or drop them")
+        return given
 
 
 def read_settings(path: Path) -> Settings:

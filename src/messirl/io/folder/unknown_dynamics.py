@@ -83,9 +83,9 @@ def _without_edges(folder: Path) -> Estimable:
         "horizon": settings.horizon,
         "terminal": states.terminal,
         "start": states.start,
-        "state_names": states.names or settings.names.get("state_names", labels_of(states.ids)),
+        "state_names": states.names or settings.named("state_names", labels_of(states.ids)),
         "action_names": settings.names.get("action_names", None if actions is None else labels_of(actions)),
-        "feature_names": settings.names.get("feature_names", states.feature_names),
+        "feature_names": settings.named("feature_names", states.feature_names),
     }
     mdp = estimate_mdp(tracks.trajectories, **known).mdp  # checks all trajectories, held out or not
     problem = assembled(mdp, states, actions, tracks, {}, all_notes(faults, tables))

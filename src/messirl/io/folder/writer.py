@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -88,12 +89,17 @@ def check_place(place: Path, *, overwrite: bool) -> None:
 
 
 def _tables(problem: Problem) -> dict[str, Columns]:
+    for name in ("trajectory_ids", "state_ids", "action_ids"):
+        ids = getattr(problem, name)
+        often = Counter([] if ids is None else map(str, ids.tolist()))
+        if often and (most := often.most_common(1)[0])[1] > 1:
+            raise InputError(name, f"{most[0]!r} is there {most[1]} times", "give each an id of its own")
     trajectories, labels = problem.trajectories, Labels.of(problem)
     n = len(trajectories)
     ids = np.arange(n) if problem.trajectory_ids is None else problem.trajectory_ids
     steps = step_columns(trajectories, labels)
     steps["trajectory_id"] = _arrow("trajectory_ids", np.repeat(ids, trajectories.lengths))
-    _add_kept(steps, "step", problem.step_columns, STEP_COLUMNS, trajectories.states.size)
+    _add_kept(steps, "step", problem.step_columns, STEP_COLUMNS)
     tables = {"states": _states(problem, labels), "edges": _edges(problem, labels), "trajectories": steps}
     meta = {name: _arrow(f"meta column {name!r}", column) for name, column in problem.meta.items()}
     if trajectories.goals is not None:
@@ -123,7 +129,7 @@ def _states(problem: Problem, labels: Labels) -> Columns:
     if mdp.state_names is not None and list(mdp.state_names) != labels.states:
         columns["name"] = pa.array(mdp.state_names, pa.string())
     meant = [name for name in STATE_COLUMNS if name not in ("x", "y")]  # x or y without the other is an ordinary column
-    _add_kept(columns, "state", problem.state_columns, meant, mdp.n_states, prefix="f_")
+    _add_kept(columns, "state", problem.state_columns, meant, prefix="f_")
     return columns
 
 
@@ -143,20 +149,17 @@ def _edges(problem: Problem, labels: Labels) -> Columns:
     if mdp.state_action:
         for name, values in zip(_feature_columns(mdp), _dense(mdp.feature_rows[moves.row]).T, strict=True):
             columns[name] = pa.array(values)
-    _add_kept(columns, "edge", problem.edge_columns, EDGE_COLUMNS, moves.nnz, prefix="g_")
+    _add_kept(columns, "edge", problem.edge_columns, EDGE_COLUMNS, prefix="g_")
     return columns
 
 
 def _add_kept(
-    columns: Columns, noun: str, kept: Mapping[str, Array], meant: Sequence[str], n: int, prefix: str | None = None
+    columns: Columns, noun: str, kept: Mapping[str, Array], meant: Sequence[str], prefix: str | None = None
 ) -> None:
     """Add the columns of the original table that messirl does not use."""
     for name, values in kept.items():
         if name in meant or name in columns or (prefix is not None and name.startswith(prefix)):
             raise InputError(f"{noun}_columns", f"column {name!r} has another meaning", "rename it")
-        if len(values) != n:
-            what = f"column {name!r} has {len(values)} entries, not {n}"
-            raise InputError(f"{noun}_columns", what, "give one per row of the table, or drop it")
         columns[name] = _arrow(f"{noun} column {name!r}", values)
 
 

@@ -190,6 +190,9 @@ def _read(path: Path, sign: str | None, decimal: str | None, columns: Sequence[s
     head = _cells(lines[:1], sign)[0]
     names = [name.strip(BLANKS) for name in (head if columns is None else columns)]
     _check_names(names, head, where)
+    if columns is not None and _is_header(head, _cells(lines[1:], sign)):
+        what = f"its first row seems to hold names ({', '.join(head[:4])}), but --columns names the columns, too"
+        raise InputError(where, what, "drop that row, or leave --columns out", 1)
     cells = _parsed(data, where, sign, names, header=columns is None)
     cells = {name: _cleaned(column, decimal) for name, column in cells.items()}
     n = len(next(iter(cells.values())))
@@ -198,7 +201,8 @@ def _read(path: Path, sign: str | None, decimal: str | None, columns: Sequence[s
         row = int(np.argmax(again)) + 2
         raise InputError(where, "repeats the header", "delete this row", row)
     # With a given decimal mark the table must recognise none, as when the delimiter is a comma.
-    return Table(where, cells, n, False, "," if decimal is not None else sign), sign
+    numbers = None if columns is None else range(1, n + 1)
+    return Table(where, cells, n, False, "," if decimal is not None else sign, numbers), sign
 
 
 def _first_lines(data: bytes, where: str) -> list[str]:
@@ -237,6 +241,15 @@ def _separator(lines: Sequence[str], where: str) -> str:
     signs = " and ".join(SIGNS[sign] for sign in even or plain)
     what = f"the first row contains {signs}, and each of them could be the delimiter"
     raise InputError(where, what, "use one delimiter throughout, or give --separator")
+
+
+def _is_header(head: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether two columns or more hold numbers alone but for their first cell, which is a word for no missing one."""
+    numbered = 0
+    for first, *column in zip(head, *(row for row in rows if len(row) == len(head)), strict=True):
+        word = first.strip() and not any(re.fullmatch(kind, first.strip()) for kind in (NUMBER, COMMA, MISSING))
+        numbered += bool(word and column and all(re.fullmatch(NUMBER, cell.strip()) for cell in column))
+    return numbered > 1
 
 
 def _check_names(names: Sequence[str], head: Sequence[str], where: str) -> None:

@@ -82,6 +82,11 @@ def _numbers(raw: Raw, name: str) -> Times:
     size = float(np.median(known)) if known.size else 0.0
     for scale, word in EPOCHS.items():
         if SINCE <= size / scale <= UNTIL:
+            other = np.isfinite(at) & ~((at >= SINCE * scale) & (at <= UNTIL * scale))
+            if other.any():
+                row = int(np.argmax(other))
+                what = f"{name} holds {at[row]:.16g}, but most rows hold {word} since 1970"
+                raise raw.error(what, "correct it, or name the unit of all rows in the header, as in 'time [ms]'", row)
             return _timestamps(at / scale, f"{word} since 1970, judging by their size")
     return Times(at, "", "numbers without a unit")
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from messirl._checks import is_whole, number
 from messirl._types import Floats, Ints
 from messirl.data.errors import InputError
 from messirl.data.trajectories import Trajectories
@@ -134,8 +135,8 @@ class KMeans:
 
         points = _stacked(observations)
         different = len(np.unique(points, axis=0))
-        if not 1 <= n_states <= different:
-            raise InputError("KMeans", f"n_states={n_states}", f"give 1 … {different}, the number of distinct points")
+        if not is_whole(n_states) or not 1 <= n_states <= different:
+            raise InputError("KMeans", f"n_states={n_states!r}", f"give 1 … {different}, the number of distinct points")
         centres = Clusters(n_states, n_init=10, random_state=random_state).fit(points).cluster_centers_
         low, size = points.min(axis=0), np.ptp(points, axis=0)
         places = np.round((centres - low) / np.where(size > 0, size, 1.0), 9)  # rounding must not change the order
@@ -193,6 +194,7 @@ class Hexagons:
     @classmethod
     def fit(cls, observations: Any, width: float) -> Hexagons:
         """Cover all observations (N, 2) with hexagons, the first centre at their smallest x and y."""
+        width = number("width", width, above=0.0)
         points = _stacked(observations)
         if points.shape[1] != 2:
             raise InputError("Hexagons", f"points have {points.shape[1]} numbers", "give x and y")

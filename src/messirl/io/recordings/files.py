@@ -33,7 +33,7 @@ def recordings_from_numpy(source: str | PathLike[str] | Mapping[str, Any]) -> li
     terminated, truncated : bool (n,), optional: False;  ids : (n,), optional: 0, 1, …
     """
     if isinstance(source, Mapping):
-        return _cut("arrays", {name: np.asarray(value) for name, value in source.items()})
+        return _cut("arrays", {name: _array(name, value) for name, value in source.items()})
     where = fspath(source)
     try:
         with open(where, "rb") as file:
@@ -56,7 +56,7 @@ def recordings_from_table(path: str | PathLike[str]) -> list[Recording]:
     trajectory_id, step : steps count 0, 1, … in every trajectory, or 1, 2, … in every trajectory
     o_* : the observation, in the order of the columns
     action, or a_* : the action taken there, empty in the last row of a trajectory
-    reward : optional, empty in the last row;  terminated : optional bool, in the last row
+    reward : optional, empty in the last row;  terminated : optional bool, in the last row or the one before
 
     Interpretations (another delimiter, decimal commas, steps from 1, rows out of order) raise a UserWarning.
     """
@@ -106,10 +106,28 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
         arrays["rewards"] = _column(table, "reward", order.rows, ~order.ends)
     if "terminated" in names:
         ended = _column(table, "terminated", order.rows)
-        arrays["terminated"] = (ended if table.typed else flags(faults, table, "terminated")[order.rows])[order.ends]
+        ended = ended if table.typed else flags(faults, table, "terminated")[order.rows]
+        arrays["terminated"] = _terminated(faults, table, order, ended)
     for note in (*table.notes, *faults.notes):
         warnings.warn(note, UserWarning, stacklevel=3)
     return [replace(one, columns=tuple(seen)) for one in _cut(where, arrays)], table, order
+
+
+def _terminated(faults: Faults, table: Table, order: Order, ended: Array) -> Array:
+    """Whether each trajectory ended, (n,): by its last row, or by the row before, as Gymnasium's loop records it."""
+    if ended.dtype != np.bool_:
+        return ended[order.ends]  # which is refused with the other arrays
+    last = np.flatnonzero(order.ends)
+    early = ended & ~np.repeat(ended[last], np.diff(order.offsets))
+    before = np.where(np.diff(order.offsets) > 1, early[last - 1], False)
+    early[last[before] - 1] = False
+    if early.any():
+        row = int(order.rows[int(np.argmax(early))])
+        raise table.error("terminated is True, but the trajectory goes on", "mark its last row alone", row)
+    if before.any():
+        said = "terminated is True at the action that ended a trajectory, and counts for its last row"
+        faults.notes.append(f"{table.where}: {said}")
+    return np.asarray(ended[last] | before)
 
 
 def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
@@ -138,9 +156,7 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
         if flag.dtype != np.bool_ or flag.shape != (n,):
             raise InputError(where, f"{name} is {flag.dtype} of shape {flag.shape}", f"give {n} bools")
         endings.append(flag.tolist())
-    ids = arrays.get("ids", np.arange(n)).tolist()
-    if len(ids) != n:
-        raise InputError(where, f"there are {len(ids)} ids for {n} recordings", "give one per recording")
+    ids = _ids(where, arrays.get("ids", np.arange(n)), n)
     stops = np.cumsum(lengths)
     found = []
     spans = (stops - lengths).tolist(), stops.tolist()
@@ -149,6 +165,31 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
         rewards = arrays["rewards"][steps] if "rewards" in arrays else None
         found.append(Recording(observations[lo:hi], actions[steps], ended, cut, rewards, name))
     return found
+
+
+def _array(name: str, value: Any) -> Array:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise InputError("arrays", f"{name} has rows of different lengths", "give rows of one length") from None
+
+
+def _ids(where: str, given: Array, n: int) -> list[Any]:
+    """Return the n ids of the recordings; raise InputError if two recordings have the same."""
+    if given.ndim != 1:
+        raise InputError(where, f"ids have shape {given.shape}", f"give one per recording, of shape ({n},)")
+    ids: list[Any] = given.tolist()
+    if len(ids) != n:
+        raise InputError(where, f"{len(ids)} ids for {n} recordings", "give one each")
+    seen: dict[Any, int] = {}
+    for i, name in enumerate(ids):
+        if name != name:
+            raise InputError(where, f"ids[{i}] is NaN", "give every recording an id, or leave out ids")
+        if name in seen:
+            what = f"ids[{seen[name]}] and ids[{i}] are both {name!r}"
+            raise InputError(where, what, "give every recording an id of its own, or leave out ids")
+        seen[name] = i
+    return ids
 
 
 def _table(path: Path) -> Table:

@@ -84,6 +84,8 @@ class Recording:
 
 def check_recordings(recordings: Iterable[Recording]) -> list[Recording]:
     """Return the recordings as a list; raise TypeError for anything else."""
+    if isinstance(recordings, Recording):
+        raise TypeError("recordings must be a list of Recording, not one alone: give [recording]")
     found = list(recordings)
     for item in found:
         if not isinstance(item, Recording):

@@ -230,6 +230,7 @@ def _from_memory(source: Any, where: str) -> Table:
     for name in names:
         if not isinstance(name, str):
             raise InputError(where, f"has a column named {name!r}", "name every column with text")
+    _check_distinct(where, names)
     return _table(where, names, [_to_arrow(source[name], where, name) for name in names], typed=True)
 
 
@@ -252,11 +253,15 @@ def _combined(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _table(where: str, names: list[str], arrays: list[Any], *, typed: bool, **how: Any) -> Table:
-    cells = dict(zip(names, arrays, strict=True))
-    if len(cells) != len(names):
+def _check_distinct(where: str, names: list[str]) -> None:
+    if len(set(names)) != len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise InputError(where, f"has two columns named {twice!r}", "keep one of them")
+
+
+def _table(where: str, names: list[str], arrays: list[Any], *, typed: bool, **how: Any) -> Table:
+    _check_distinct(where, names)
+    cells = dict(zip(names, arrays, strict=True))
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
         raise InputError(where, f"has columns of {min(lengths)} and of {max(lengths)} rows", "make them equally long")
