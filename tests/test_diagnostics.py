@@ -293,7 +293,7 @@ def diagnosed():
             lambda m, e, u: (m.replace(features=2 * m.features), e, u),
             "mdp has other features than the model was fitted",
         ),
-        (lambda m, e, u: (m, e[1:], u), "these are not the trajectories the model was fitted to"),
+        (lambda m, e, u: (m, e[1:], u), "trajectories than the model was fitted to"),
         (
             lambda m, e, u: (m, e, u[1:]),
             "these are not the unlabelled trajectories the model was fitted to: give the same",
@@ -309,7 +309,7 @@ def test_what_the_model_was_not_fitted_to_is_not_diagnosed(diagnosed, other, mes
 
 @pytest.mark.parametrize("influential", [-1, 2.5, "3", True])
 def test_how_many_are_left_out_is_a_whole_number(diagnosed, influential):
-    with pytest.raises(ValueError, match=f"influential={influential!r}: it must be a whole number from 0 on"):
+    with pytest.raises(ValueError, match=f"influential={influential!r}: .*whole number >= 0"):
         diagnose(*diagnosed, influential=influential)
 
 

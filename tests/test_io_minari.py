@@ -349,7 +349,7 @@ def test_arrays_without_lengths_are_one_recording():
         ({"lengths": None}, "arrays: there are 3 actions in 1 recordings: give one per step, 4 in all"),
         ({"rewards": np.zeros(5)}, "arrays: there are 5 rewards in 2 recordings"),
         ({"terminated": np.array([1, 0])}, r"arrays: terminated is int64 of shape \(2,\): give 2 bools"),
-        ({"ids": np.array(["a"])}, "arrays: there are 1 ids for 2 recordings: give one per recording"),
+        ({"ids": np.array(["a"])}, "arrays: 1 ids for 2 recordings"),
         ({"ids": np.array([["a", "b"]])}, r"arrays: ids have shape \(1, 2\): give one per recording, of shape \(2,\)"),
         ({"ids": np.array(["a", "a"])}, r"arrays: ids\[0\] and ids\[1\] are both 'a': give every recording an id of"),
         ({"ids": np.array([1.0, np.nan])}, r"arrays: ids\[1\] is NaN: give every recording an id, or leave out ids"),

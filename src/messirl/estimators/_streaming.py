@@ -50,7 +50,7 @@ def counts_of_both(mdp: MDP, expert: Trajectories, unlabelled: StreamedTrajector
 
 
 def all_among(mdp: MDP, some: Trajectories, streamed: StreamedTrajectories) -> bool:
-    """Whether each of some trajectories is, state by state, one of those in files, too; False if these have no counts.
+    """Return whether every given trajectory is, state by state, also one in files; False if those have no counts.
 
     Feature counts say whether that can be. Only then are the files read once more.
     """
@@ -74,7 +74,7 @@ def all_among(mdp: MDP, some: Trajectories, streamed: StreamedTrajectories) -> b
 
 
 def _met(wanted: Floats, mix: Floats, near: float, counts: Floats) -> tuple[Ints, None]:
-    """How many of the wanted sums (l,) are met among rows of counts, as 0 or 1 each."""
+    """Return which of the wanted sums (l,) occur among rows of counts, as 0 or 1 each."""
     sums = np.append(np.sort(counts @ mix), np.inf)
     return (sums[np.searchsorted(sums, wanted - near)] <= wanted + near).astype(np.int64), None
 

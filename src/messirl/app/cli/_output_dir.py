@@ -205,7 +205,7 @@ def _ours(folder: Path) -> set[str]:
 
 
 def is_summary(place: Path) -> bool:
-    """Whether a file is a summary that a command of messirl wrote."""
+    """Return whether a file is a summary that a command of messirl wrote."""
     return bool(_listed(place))
 
 

@@ -244,7 +244,7 @@ def _separator(lines: Sequence[str], where: str) -> str:
 
 
 def _is_header(head: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether two columns or more hold numbers alone but for their first cell, which is a word for no missing one."""
+    """Return whether two or more columns are numeric except for a word in their first cell, as below a header."""
     numbered = 0
     for first, *column in zip(head, *(row for row in rows if len(row) == len(head)), strict=True):
         word = first.strip() and not any(re.fullmatch(kind, first.strip()) for kind in (NUMBER, COMMA, MISSING))

@@ -114,7 +114,7 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
 
 
 def _terminated(faults: Faults, table: Table, order: Order, ended: Array) -> Array:
-    """Whether each trajectory ended, (n,): by its last row, or by the row before, as Gymnasium's loop records it."""
+    """Return whether each trajectory ended, (n,), by its last row or the row before, as Gymnasium's loop records it."""
     if ended.dtype != np.bool_:
         return ended[order.ends]  # which is refused with the other arrays
     last = np.flatnonzero(order.ends)
