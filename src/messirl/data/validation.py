@@ -15,7 +15,7 @@ from messirl.data.transition_index import entry_keys, look_up, move_keys, possib
 RIGHT_LENGTH = "a trajectory must have that many, or end earlier in a terminal state"
 UNFINISHED = (
     "with discount=1 and no horizon an unfinished trajectory has no feature counts; use objective='choices' and no "
-    "penalty on counts, or leave it out"
+    "penalty on counts (MaxEntIRL), or leave it out"
 )
 
 

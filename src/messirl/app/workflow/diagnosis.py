@@ -106,7 +106,8 @@ def diagnose(
             "give at least two with --expert"
         ) from why
     watcher.begin()
-    notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
+    with parts.naming():
+        notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
     watcher.say("measuring what held-out experts gain from them")
     with watcher.progress("leaving out", "trajectories") as count, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit has given all warnings about the data

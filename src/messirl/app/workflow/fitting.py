@@ -121,7 +121,8 @@ def fit(
             "scores: give --test, or omit --groups"
         )
     watcher.begin()
-    notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
+    with parts.naming():
+        notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
     watcher.keep(model)
     known, doubts = inferred(settings, model, mdp, parts, watcher)
     notes += doubts
