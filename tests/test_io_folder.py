@@ -200,10 +200,12 @@ def test_real_folders_are_read_and_written_unchanged(name, tmp_path):
     assert (problem.mdp.n_states, len(problem.trajectories)) == expected[name]
 
 
-def test_trips_without_an_end_are_no_fault(folder):
+def test_trips_where_nothing_can_end_are_read_but_fit_for_no_fit(folder):
     (folder / "problem.json").write_text('{"discount": 1}')
     assert len(read_problem(folder).trajectories) == 2
-    assert not check_problem(folder)
+    assert [fault.what for fault in check_problem(folder)] == [
+        "discount=1 with no horizon, no terminal state and no goal"
+    ]
 
 
 # ------------------------------------------------------------ tables in memory
