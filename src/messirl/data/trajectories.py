@@ -291,6 +291,8 @@ def _integers(what: str, values: npt.ArrayLike) -> Ints:
         return np.zeros(0, dtype=np.int64)
     if raw.dtype.kind not in "iu":
         raise TypeError(f"{what} must hold whole numbers, not {raw.dtype}")
+    if raw.dtype.kind == "u" and raw.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{what} has {raw.max()}, too large for 64 bits: number from 0")
     return raw.astype(np.int64)
 
 

@@ -23,9 +23,10 @@ from messirl.data.validation import Fault, goal_faults, start_faults, trajectory
 from messirl.estimators._initialization import first_theta
 from messirl.io.folder.parse_tables import Edges, States, Steps, read_edges, read_meta, read_states, read_steps
 from messirl.io.folder.problem_json import Settings
+from messirl.io.tables.columns import SMALL_WHOLE
 from messirl.io.tables.error_collector import LIMIT, Faults
 from messirl.io.tables.label_index import ANY, Ids
-from messirl.io.tables.table import Table, load_table
+from messirl.io.tables.table import Table, load_table, matches
 from messirl.objective import Objective
 from messirl.planning.dead_ends import dead_end_faults
 
@@ -183,7 +184,11 @@ def _given_actions(edges: Table | None, settings: Settings | None) -> Ids | None
     if names is not None and settings.n_actions not in (None, len(names)):
         what = f"n_actions is {settings.n_actions}, but there are {len(names)} action_names"
         raise InputError(settings.where, what, "drop n_actions")
-    labelled = edges is not None and "action" in edges.cells and edges.column("action").kind == "text"
+    column = edges.column("action") if edges is not None and "action" in edges.cells else None
+    labelled = column is not None and column.kind == "text"
+    if names is None and column is not None and labelled and not matches(column.text, SMALL_WHOLE).any():
+        what = f"n_actions is {settings.n_actions}, but the table of edges labels its actions ({column.show(0)})"
+        raise InputError(settings.where, what, "drop n_actions, or number the actions in all tables")
     if names is None:
         return Ids("action", settings.n_actions or 0)
     return Ids("action", len(names), pa.array(names, pa.string()) if labelled else None)

@@ -21,6 +21,7 @@ from messirl.io.tables.step_order import Order, read_order
 from messirl.io.tables.table import Table, load_table
 
 MAGIC = b"\x93NUMPY"  # first bytes of a file with a single array
+EXACT = 2.0**53  # floats below it hold every whole number
 OWN = ("trajectory_id", "step", "action", "reward", "terminated")  # columns stored in a recording itself
 
 
@@ -105,8 +106,7 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
     if "reward" in names:
         arrays["rewards"] = _column(table, "reward", order.rows, ~order.ends)
     if "terminated" in names:
-        ended = _column(table, "terminated", order.rows)
-        ended = ended if table.typed else flags(faults, table, "terminated")[order.rows]
+        ended = flags(faults, table, "terminated")[order.rows]
         arrays["terminated"] = _terminated(faults, table, order, ended)
     for note in (*table.notes, *faults.notes):
         warnings.warn(note, UserWarning, stacklevel=3)
@@ -115,8 +115,6 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
 
 def _terminated(faults: Faults, table: Table, order: Order, ended: Array) -> Array:
     """Return whether each trajectory ended, (n,), by its last row or the row before, as Gymnasium's loop records it."""
-    if ended.dtype != np.bool_:
-        return ended[order.ends]  # which is refused with the other arrays
     last = np.flatnonzero(order.ends)
     early = ended & ~np.repeat(ended[last], np.diff(order.offsets))
     before = np.where(np.diff(order.offsets) > 1, early[last - 1], False)
@@ -141,6 +139,9 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
     if set(arrays) - known:
         odd = sorted(set(arrays) - known)[0]
         raise InputError(where, f"unknown array {odd!r}", f"allowed are {', '.join(sorted(known))}")
+    for name, values in arrays.items():
+        if values.ndim == 0:
+            raise InputError(where, f"{name} is the single value {values}", "give an array")
     observations, actions = arrays["observations"], arrays["actions"]
     lengths = arrays.get("lengths", np.array([len(observations)]))
     n = len(lengths)
@@ -213,4 +214,7 @@ def _column(table: Table, name: str, order: Array, filled: Array | None = None) 
         if wanted[wrong[0]]:
             raise table.error(f"{name} is empty", "fill it in", row)
         raise table.error(f"{name} is given where its trajectory ends", "leave it empty there", row)
-    return np.asarray(column.values[order][wanted])
+    values = np.asarray(column.values[order][wanted])
+    if name == "action" and values.dtype.kind == "f" and (np.abs(values) < EXACT).all() and not (values % 1).any():
+        values = values.astype(np.int64)  # pandas makes a column of floats of whole numbers with one missing
+    return values
