@@ -195,7 +195,7 @@ def table(*rows, head=HEAD):
 REFUSED = {
     "mixed separators": (
         table(*ROWS[:2], "2;0;2.5;0.5", ROWS[3]),
-        "tracks.csv, row 4: has 1 cells, but there are 4 columns: it contains semicolons; use the same delimiter",
+        "tracks.csv, row 4: has 1 cell, but there are 4 columns: it contains semicolons; use the same delimiter",
     ),
     "decimal commas between commas": (
         table("1,0,0,5,0,5", "1,1,1,5,0,5"),

@@ -32,6 +32,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from messirl._checks import numbers
+from messirl._text import counted
 from messirl._types import Flags, Floats
 from messirl.data.choices import Choices, choice_mass, choices_of
 from messirl.data.feature_counts import checked_feature_counts
@@ -445,7 +446,7 @@ def check_start(mdp: MDP, trajectories: Trajectories, name: str) -> None:
     """Raise a ValueError if a trajectory begins where the MDP's start is zero. With goals there is no start."""
     wrong = list(start_faults(mdp, trajectories))
     if wrong:
-        more = f" ({len(wrong) - 1} more begin in such states)" if len(wrong) > 1 else ""
+        more = f" (as do {counted(len(wrong) - 1, 'other')})" if len(wrong) > 1 else ""
         raise ValueError(
             f"trajectory {wrong[0].trajectory} of {name}: {wrong[0].what(mdp.state_label)}{more}: {wrong[0].remedy}"
         )

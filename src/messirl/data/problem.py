@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from messirl._text import counted
 from messirl._types import Array, Floats, Ints
 from messirl.data.errors import InputError
 from messirl.data.filters import matching
@@ -123,7 +124,9 @@ class Problem:
             raise ValueError(f"select({which!r:.60}) is not a selection of trajectories: {GIVE}")
         if key.dtype.kind == "b":
             if key.size != n:
-                raise ValueError(f"the mask has {key.size} entries for {n} trajectories: give one per trajectory")
+                raise ValueError(
+                    f"the mask has {counted(key.size, 'entry')} for {counted(n, 'trajectory')}: give one per trajectory"
+                )
             return np.flatnonzero(key)
         outside = (key < -n) | (key >= n)
         if outside.any():
@@ -141,6 +144,6 @@ def _column(where: str, what: str, values: Any, n: int) -> Array:
     """Return the values as an array with n entries; raise InputError otherwise."""
     column = np.asarray(values)
     if column.ndim == 0 or len(column) != n:
-        has = f"{len(column)} entries" if column.ndim else f"the one value {values!r:.60}"
+        has = counted(len(column), "entry") if column.ndim else f"the one value {values!r:.60}"
         raise InputError(where, f"{what} has {has}, not {n}", f"give {n}, or leave it out")
     return column

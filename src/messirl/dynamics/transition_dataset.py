@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from messirl._npz import within
+from messirl._text import counted
 from messirl._types import Flags, Floats, Ints
 from messirl.data.feature_counts import LONG_TAIL
 from messirl.data.mdp import LARGEST_VALUE
@@ -143,7 +144,10 @@ def _one(item: Any, where: str) -> tuple[Floats, Ints, bool]:
             f"{where} has actions of {actions.dtype} and shape {actions.shape}: give one whole number per step"
         )
     if actions.size != len(points) - 1:
-        raise ValueError(f"{where} has {len(points)} observations and {actions.size} actions: give one action per step")
+        raise ValueError(
+            f"{where} has {counted(len(points), 'observation')} and {counted(actions.size, 'action')}: "
+            "give one action per step"
+        )
     return points, actions.astype(np.int64), bool(item.terminated)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from messirl._npz import BROKEN, Archive, shortly
+from messirl._text import counted
 from messirl._types import Array
 from messirl.data.errors import InputError
 from messirl.io.recordings.recording import Recording
@@ -149,7 +150,7 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
         raise InputError(where, f"lengths are {lengths}", f"give whole numbers >= 1 that sum to {len(observations)}")
     for name in ("actions", "rewards"):
         if name in arrays and len(arrays[name]) != len(observations) - n:
-            what = f"there are {len(arrays[name])} {name} in {n} recordings"
+            what = f"{counted(len(arrays[name]), name[:-1])} in {counted(n, 'recording')}"
             raise InputError(where, what, f"give one per step, {len(observations) - n} in all")
     endings = []
     for name in ("terminated", "truncated"):
@@ -181,7 +182,7 @@ def _ids(where: str, given: Array, n: int) -> list[Any]:
         raise InputError(where, f"ids have shape {given.shape}", f"give one per recording, of shape ({n},)")
     ids: list[Any] = given.tolist()
     if len(ids) != n:
-        raise InputError(where, f"{len(ids)} ids for {n} recordings", "give one each")
+        raise InputError(where, f"{counted(len(ids), 'id')} for {counted(n, 'recording')}", "give one each")
     seen: dict[Any, int] = {}
     for i, name in enumerate(ids):
         if name != name:
