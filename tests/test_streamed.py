@@ -651,6 +651,18 @@ def test_messirl_fit_tells_of_experts_and_held_out_ones_in_the_files(folders, ru
     assert [note.split()[2] for note in told] == ([] if said is None else [said])
 
 
+@pytest.mark.parametrize("command", ["select", "diagnose"])
+def test_a_selection_from_files_tells_of_experts_in_them(folders, run, tmp_path, command):
+    folder, _ = folders["grid"]
+    some = read_problem(folder).select("role = expert")
+    write_trajectories(some.trajectories, tmp_path / "some.parquet", labels=Labels.of(some))
+    shared = ["--expert", "role = expert", "--cv", "2", "--no-report", "--out", tmp_path / "a"]
+    run(command, folder, *shared, "--unlabelled-from", tmp_path / "some.parquet")
+    name = "select" if command == "select" else "diagnosis"
+    notes = read_json((tmp_path / "a" / f"{name}.json").read_text(encoding="utf-8"))["warnings"]
+    assert sum("expert trajectories are among the unlabelled ones, state by state" in note for note in notes) == 1
+
+
 def test_messirl_select_from_files_chooses_as_from_memory(folders, run, tmp_path):
     folder, files = folders["grid"]
     shared = [folder, "--expert", "role = expert", "--lambdas", "0.1,1", "--cv", "2"]
