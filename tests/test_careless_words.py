@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from dataclasses import replace
@@ -14,7 +15,7 @@ from folders import PARK, grid, park
 from messirl import MDP, MaxEntIRL, Trajectories
 from messirl.app import cli
 from messirl.app.workflow.narrative import Signs, _preferences
-from messirl.io import InputError, check_problem
+from messirl.io import InputError, Problem, check_problem
 from messirl.io.recording_sources import read_recordings
 from messirl.io.recordings.files import recordings_from_numpy
 
@@ -169,3 +170,21 @@ def test_a_sample_never_replaces_a_file_unasked(run, tmp_path, monkeypatch):
     assert "out/sample.csv: already exists" in err
     assert run("sample", "fit", "--length", 3, "--force")[0] == 0
     assert mine.read_text() != "mine"
+
+
+def test_columns_of_a_problem_that_are_no_mapping_are_named():
+    mdp, walks = MDP([[[0, 1]], [[1, 0]]], [[0.0], [1.0]], discount=0.9), Trajectories.from_lists([[0, 1, 0], [1, 0]])
+    with pytest.raises(TypeError, match="meta is of type list: give a mapping of columns"):
+        Problem(mdp, walks, meta=["expert", "other"])
+    assert Problem(mdp, walks, meta=pd.DataFrame({"role": ["expert", "other"]})).facts["role"].tolist()[0] == "expert"
+
+
+def test_one_table_of_agreement_where_trajectories_do_not_differ(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("example", "museum", "m")[0] == 0
+    parts = ["--expert", "who = guide and day <= 2", "--unlabelled", "who = class", "--influential", "0"]
+    code, out, _ = run("diagnose", "m", *parts, "--no-report")
+    assert code == 0
+    assert "trajectories do not differ by more than noise" in out
+    assert "lowest agreement" not in out
+    assert json.loads((tmp_path / "out" / "diagnosis" / "diagnosis.json").read_text())["agreement"]["between"] == 0.0

@@ -230,9 +230,7 @@ def test_actions_are_one_fewer_than_states():
         Trajectories.from_lists([[0, 1], [0, 1, 2]], actions=[[0], [0, 1, 0]])
     with pytest.raises(ValueError, match="1 list of actions for 2 trajectories"):
         Trajectories.from_lists([[0, 1], [0, 1, 2]], actions=[[0]])
-    with pytest.raises(
-        ValueError, match="3 actions for 3 states in 1 trajectory: give one action per step, 2 in all"
-    ):
+    with pytest.raises(ValueError, match="3 actions for 3 states in 1 trajectory: give one action per step, 2 in all"):
         Trajectories([0, 1, 2], [0, 3], actions=[0, 0, 0])
 
 

@@ -87,7 +87,12 @@ class Problem:
         steps, moves = self.trajectories.states.size, mdp.transitions.nnz
         tables = {"meta": n, "state_columns": mdp.n_states, "edge_columns": moves, "step_columns": steps}
         for name, size in tables.items():
-            given = getattr(self, name).items()
+            given = getattr(self, name)
+            if not hasattr(given, "items"):  # a data frame has them, too
+                raise TypeError(
+                    f"{name} is of type {type(given).__name__}: give a mapping of columns, {{'role': [...]}}"
+                )
+            given = given.items()
             columns = {key: _column(name, f"column {key!r}", values, size) for key, values in given}
             object.__setattr__(self, name, columns)
 
