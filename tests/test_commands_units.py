@@ -86,7 +86,7 @@ def test_a_start_that_excludes_what_was_seen_is_reported_by_check_and_refused_by
     assert cli.main(["check", str(odd)]) == 2
     assert "start" in capsys.readouterr().out
     assert cli.main(["fit", str(odd), *DATA, "--out", str(tmp_path / "out")]) == 2
-    assert "to which start gives probability 0: correct start, or leave it out" in capsys.readouterr().err
+    assert "where start is 0 (as do 11 others): give the state a weight" in capsys.readouterr().err
 
 
 def test_values_of_1e200_are_named_by_their_column(folder, tmp_path, capsys):

@@ -231,11 +231,11 @@ def fitted(made, run, tmp_path):
     return fit
 
 
-def test_sample_replaces_its_default_file_but_no_file_that_was_named(made, run, fitted, tmp_path, monkeypatch):
+def test_sample_replaces_no_file_without_force(made, run, fitted, tmp_path, monkeypatch):
     model = fitted(made["park"])
     monkeypatch.chdir(tmp_path)
-    for _ in range(2):
-        assert run("sample", model, "--length", 3)[0] == 0
+    for code in (0, 2):
+        assert run("sample", model, "--length", 3)[0] == code
     named = ["sample", model, "--length", 3, "--out", tmp_path / "walks.csv"]
     assert run(*named)[0] == 0
     before = (tmp_path / "walks.csv").read_bytes()

@@ -219,10 +219,10 @@ def test_the_report_reads_well():
     assert str(found.report) == "\n".join(
         [
             "4 transitions of 3 state-action pairs",
-            "1 states entered but never left: 2",
-            "1 states never visited: 3",
+            "1 state entered but never left: 2",
+            "1 state never visited: 3",
             "2 states without any transition (made terminal): 2, 3",
-            "1 state-action pairs never seen (not allowed): (0, 1)",
+            "1 state-action pair never seen (not allowed): (0, 1)",
             "2 state-action pairs seen fewer than 2 times: (1, 0), (1, 1)",
         ]
     )

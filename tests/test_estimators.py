@@ -440,7 +440,7 @@ def test_an_expert_that_risks_a_dead_end_is_refused(way, actions):
     transitions[0, 1, 2] = transitions[1, 0, 2] = transitions[2, 0, 2] = 1.0
     mdp = MDP(transitions, np.eye(4)[:, 1:3], discount=0.01, horizon=3 if way == "horizon" else None)
     expert = Trajectories.from_lists([[0, 1, 2]], actions=actions, goals=[2] if way == "goal" else None)
-    with pytest.raises(ValueError, match=r"expert: trajectory 0, step 0: .*dead end"):
+    with pytest.raises(ValueError, match=r"trajectory 0 of expert, step 0: .*dead end"):
         MaxEntIRL().fit(mdp, expert)
 
 

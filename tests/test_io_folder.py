@@ -200,10 +200,12 @@ def test_real_folders_are_read_and_written_unchanged(name, tmp_path):
     assert (problem.mdp.n_states, len(problem.trajectories)) == expected[name]
 
 
-def test_trips_without_an_end_are_no_fault(folder):
+def test_trips_where_nothing_can_end_are_read_but_fit_for_no_fit(folder):
     (folder / "problem.json").write_text('{"discount": 1}')
     assert len(read_problem(folder).trajectories) == 2
-    assert not check_problem(folder)
+    assert [fault.what for fault in check_problem(folder)] == [
+        "discount=1 with no horizon, no terminal state and no goal"
+    ]
 
 
 # ------------------------------------------------------------ tables in memory
@@ -294,7 +296,7 @@ TABLE_FAULTS = [
     ("states", "state,f_a\n", "states.csv: has no rows: give one row per state"),
     ("states", "id,f_a\n0,1\n", "states.csv: column 'state' is missing (there are 'id', 'f_a'): add it, or rename one"),
     ("states", "state,state\n0,1\n", "states.csv: has two columns named 'state': keep one of them"),
-    ("states", "state,f_a\n0,1\n1\n2,1\n", "states.csv, row 3: has 1 cells, but there are 2 columns: fill in the"),
+    ("states", "state,f_a\n0,1\n1\n2,1\n", "states.csv, row 3: has 1 cell, but there are 2 columns: fill in the"),
     (
         "states",
         'state,f_a\n0,1\n"1,1\n',
@@ -421,7 +423,7 @@ def test_a_faulty_table_is_refused_with_file_row_and_remedy(table, text, message
         ('{"discount": 0.9, "discount": 0.8}', "problem.json: is not JSON (a key occurs twice)"),
         ('{"discount": 0.9, "horizon": 2.5}', "problem.json: horizon is 2.5: give a whole number"),
         ('{"discount": 0.9, "horizon": 2}', "trajectories.csv, row 4: trajectory 5 has 3 states, but horizon=2"),
-        ('{"discount": 0.9, "state_names": ["a"]}', "problem.json: state_names has 1 names, but 3"),
+        ('{"discount": 0.9, "state_names": ["a"]}', "problem.json: state_names has length 1, but 3"),
         ('{"discount": 0.9, "action_names": "ab"}', "problem.json: action_names is not a list of text"),
         ('{"discount": 0.9, "action_names": ["a", "a"]}', "problem.json: action_names contains a name twice"),
         ('{"discount": 0.9, "action_names": ["a"]}', "edges.csv, row 5: action 1 is not one of 0 … 0"),

@@ -258,7 +258,7 @@ def test_allowed_must_fit_the_transitions(tables):
 def test_names_are_as_many_as_what_they_name_and_differ(tables, what):
     n = {"state_names": S, "action_names": A, "feature_names": D}[what]
     assert getattr(MDP(*tables, discount=0.95, **{what: [f"n{i}" for i in range(n)]}), what)[1] == "n1"
-    with pytest.raises(ValueError, match=f"{what} has {n + 1} names, but {n}"):
+    with pytest.raises(ValueError, match=f"{what} has length {n + 1}, but {n}"):
         MDP(*tables, discount=0.95, **{what: [f"n{i}" for i in range(n + 1)]})
     with pytest.raises(ValueError, match=f"{what} contains 'a' twice"):
         MDP(*tables, discount=0.95, **{what: ["a"] * n})

@@ -166,6 +166,7 @@ def test_small_numbers_of_a_diagnosis_have_digits_that_count():
     row |= {"agreement": -1e-6, "agreement_low": -2e-6, "agreement_high": 1e-7}
     summary = {
         "trajectories": {"expert": 2}, "verdict": "help", "evidence": [], "most_alike": [row], "least_alike": [],
+        "agreement": {"between": 0.1},
         "most_influential": [], "degrees_of_freedom": 1.0, "identified": 2, "in_words": [], "by": [],
     }  # fmt: skip
     record = SimpleNamespace(diagnosis=SimpleNamespace(directions=[]))

@@ -213,9 +213,17 @@ def test_a_start_is_needed():
         sample(mdp, UNIFORM, 3, 4)
 
 
-@pytest.mark.parametrize("start", [[0.5, 0.5], np.full(5, -0.2), np.full(5, np.nan), np.zeros(5)], ids=str)
-def test_a_start_that_cannot_be_drawn_from_is_refused(mdp, start):
-    with pytest.raises(ValueError, match="start must be 5 weights, finite and not negative"):
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [
+        ([0.5, 0.5], r"start has shape \(2,\): give one weight for each of the 5 states"),
+        ([0.5, 0.5, -0.2, 1.0, np.nan], r"start\[2\] = -0.2, of state 2: weights must be finite and >= 0"),
+        (np.full(5, np.nan), r"start\[0\] = nan"),
+        (np.zeros(5), "start is zero in every state"),
+    ],
+)
+def test_a_start_that_cannot_be_drawn_from_is_refused(mdp, start, said):
+    with pytest.raises(ValueError, match=said):
         sample(mdp, UNIFORM, 3, 4, start=start)
 
 

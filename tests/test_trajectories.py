@@ -228,16 +228,14 @@ def test_sequences_in_a_trajectory_are_refused_by_its_number(ragged):
 def test_actions_are_one_fewer_than_states():
     with pytest.raises(ValueError, match="trajectory 1 has 3 states and 3 actions: give one action per step, 2"):
         Trajectories.from_lists([[0, 1], [0, 1, 2]], actions=[[0], [0, 1, 0]])
-    with pytest.raises(ValueError, match="1 lists of actions for 2 trajectories"):
+    with pytest.raises(ValueError, match="1 list of actions for 2 trajectories"):
         Trajectories.from_lists([[0, 1], [0, 1, 2]], actions=[[0]])
-    with pytest.raises(
-        ValueError, match="3 actions for 3 states in 1 trajectories: give one action per step, 2 in all"
-    ):
+    with pytest.raises(ValueError, match="3 actions for 3 states in 1 trajectory: give one action per step, 2 in all"):
         Trajectories([0, 1, 2], [0, 3], actions=[0, 0, 0])
 
 
 def test_goals_are_one_a_trajectory():
-    with pytest.raises(ValueError, match="1 goals for 2 trajectories: give one each"):
+    with pytest.raises(ValueError, match="1 goal for 2 trajectories: give one each"):
         Trajectories.from_lists([[0, 1], [0, 2]], goals=[1])
     with pytest.raises(TypeError, match="goals must hold whole numbers"):
         Trajectories.from_lists([[0, 1], [0, 2]], goals=[1.0, 2.0])

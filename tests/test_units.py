@@ -300,7 +300,7 @@ def test_a_start_that_excludes_a_beginning_that_was_seen_is_refused(fit, who):
     parts = {"expert": every[here], "unlabelled": every[here]} | {who: every[np.append(here, elsewhere[:2])]}
     mdp = mdp.replace(start=np.eye(5)[0], state_names=list("abcde"))
     with pytest.raises(
-        ValueError, match=rf"{who}: trajectory \d+ begins in state '[bcde]', and 1 more .* probability 0"
+        ValueError, match=rf"trajectory \d+ of {who}: it begins in state '[bcde]', where start is 0 \(as do 1 other\)"
     ):
         fit(mdp, parts["expert"], parts["unlabelled"])
 

@@ -188,7 +188,7 @@ def test_trajectories_that_are_cut_are_noted_once_by_the_one_that_least_was_seen
         work(short, split, settings, Watcher(note=noted.append))
         said = [text for text in noted if "endless" in text]
         assert len(said) == 1
-        assert said[0].startswith("trajectory 0 of unlabelled ends after 7 terms")
+        assert said[0].startswith("trajectory 4 of unlabelled ends after 7 terms")
 
 
 # ------------------------------------------------------------ settings

@@ -42,5 +42,6 @@ def quoted(name: str) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number with its noun: `1 place`, `1,200 places`."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    """Return a number with its noun: `1 place`, `1,200 places`, `2 trajectories`."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{n:,} {noun if n == 1 else plural}"

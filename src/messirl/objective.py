@@ -32,20 +32,21 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from messirl._checks import numbers
+from messirl._text import counted
 from messirl._types import Flags, Floats
 from messirl.data.choices import Choices, choice_mass, choices_of
 from messirl.data.feature_counts import checked_feature_counts
 from messirl.data.feature_scale import feature_spread
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.data.validation import check_trajectories, unfinished
+from messirl.data.validation import check_trajectories, start_faults
 from messirl.planning import NoFiniteValue, Planner, Visits, model_for
 from messirl.planning.batched import expectations, in_lanes
 from messirl.planning.choice_likelihood import Chosen
+from messirl.planning.dead_ends import dead_end_faults
 from messirl.planning.goal_conditioned import GoalsModel
 from messirl.planning.goal_derivatives import OutOfReach, goals_curvature
 from messirl.planning.infinite_horizon import StationaryModel
-from messirl.planning.likelihood import move_probability
 from messirl.planning.policy_chain import MANY
 from messirl.planning.value_derivatives import curvature, differences
 
@@ -443,48 +444,21 @@ def checked_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:
 
 def check_start(mdp: MDP, trajectories: Trajectories, name: str) -> None:
     """Raise a ValueError if a trajectory begins where the MDP's start is zero. With goals there is no start."""
-    if mdp.start is None or trajectories.goals is not None or len(trajectories) == 0:
-        return
-    impossible = mdp.start[trajectories.first] <= 0.0
-    if impossible.any():
-        i = int(np.argmax(impossible))
-        more = int(impossible.sum()) - 1
+    wrong = list(start_faults(mdp, trajectories))
+    if wrong:
+        more = f" (as do {counted(len(wrong) - 1, 'other')})" if len(wrong) > 1 else ""
         raise ValueError(
-            f"{name}: trajectory {i} begins in state {mdp.state_label(int(trajectories.first[i]))}"
-            + (f", and {more} more begin in such states" if more else "")
-            + ", to which start gives probability 0: correct start, or leave it out to use the trajectories' own "
-            "initial states"
+            f"trajectory {wrong[0].trajectory} of {name}: {wrong[0].what(mdp.state_label)}{more}: {wrong[0].remedy}"
         )
 
 
 def check_alive(mdp: MDP, expert: Trajectories, n_expert: int) -> None:
     """Raise a ValueError if a trajectory has probability zero at every θ: it risks a dead end or may never end."""
-    left = np.flatnonzero(expert.leaves)
-    states, step = expert.states[left], expert.step[left]
-    if expert.goals is not None:
-        if mdp.deterministic and not unfinished(mdp, expert).any():  # a trajectory to its goal met no dead end
-            return
-        usable = np.zeros((left.size, mdp.n_actions), dtype=bool)
-        goal_of = np.repeat(expert.goals, expert.lengths - 1)
-        for goal in np.unique(expert.goals):
-            at = goal_of == goal
-            usable[at] = model_for(mdp, goal=int(goal)).usable(states[at], step[at])
-    else:
-        usable = model_for(mdp).usable(states, step)
-    if usable.all():
-        return
-    if expert.actions is not None:
-        wrong = ~usable[np.arange(left.size), expert.actions]
-    else:
-        wrong = move_probability(mdp, usable.astype(np.float64), states, expert.states[left + 1]) == 0.0
-    if wrong.any():
-        i, t = expert.locate(int(left[np.argmax(wrong)]))
-        whose = f"expert: trajectory {i}" if i < n_expert else f"unlabelled: trajectory {i - n_expert}"
-        raise ValueError(
-            f"{whose}, step {t}: from state {expert.states[expert.offsets[i] + t]} this can run into a "
-            "dead end or never end, which has probability 0 under the model. Make the dead end terminal, or drop the "
-            "trajectory"
-        )
+    fault = next(dead_end_faults(mdp, expert), None)
+    if fault is not None and fault.trajectory is not None:
+        i = fault.trajectory
+        whose = f"trajectory {i} of expert" if i < n_expert else f"trajectory {i - n_expert} of unlabelled"
+        raise ValueError(f"{whose}, step {fault.step}: {fault.what(mdp.state_label)}: {fault.remedy}")
 
 
 def never_made(mdp: MDP, choices: Choices) -> Flags:

@@ -216,7 +216,7 @@ def checked_names(what: str, names: Sequence[str] | None, n: int) -> tuple[str, 
     if isinstance(names, str | Set) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"{what} must be a sequence of strings, in order of their numbers")
     if len(names) != n:
-        raise ValueError(f"{what} has {len(names)} names, but {n} are needed")
+        raise ValueError(f"{what} has length {len(names)}, but {n} names are needed")
     if len(set(names)) != n:
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise ValueError(f"{what} contains {twice!r} twice: names must be unique")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from messirl._text import counted
 from messirl._types import Array, Floats, Ints
 from messirl.data.errors import InputError
 from messirl.data.filters import matching
@@ -86,7 +87,12 @@ class Problem:
         steps, moves = self.trajectories.states.size, mdp.transitions.nnz
         tables = {"meta": n, "state_columns": mdp.n_states, "edge_columns": moves, "step_columns": steps}
         for name, size in tables.items():
-            given = getattr(self, name).items()
+            given = getattr(self, name)
+            if not hasattr(given, "items"):  # a data frame has them, too
+                raise TypeError(
+                    f"{name} is of type {type(given).__name__}: give a mapping of columns, {{'role': [...]}}"
+                )
+            given = given.items()
             columns = {key: _column(name, f"column {key!r}", values, size) for key, values in given}
             object.__setattr__(self, name, columns)
 
@@ -123,7 +129,9 @@ class Problem:
             raise ValueError(f"select({which!r:.60}) is not a selection of trajectories: {GIVE}")
         if key.dtype.kind == "b":
             if key.size != n:
-                raise ValueError(f"the mask has {key.size} entries for {n} trajectories: give one per trajectory")
+                raise ValueError(
+                    f"the mask has {counted(key.size, 'entry')} for {counted(n, 'trajectory')}: give one per trajectory"
+                )
             return np.flatnonzero(key)
         outside = (key < -n) | (key >= n)
         if outside.any():
@@ -141,6 +149,6 @@ def _column(where: str, what: str, values: Any, n: int) -> Array:
     """Return the values as an array with n entries; raise InputError otherwise."""
     column = np.asarray(values)
     if column.ndim == 0 or len(column) != n:
-        has = f"{len(column)} entries" if column.ndim else f"the one value {values!r:.60}"
+        has = counted(len(column), "entry") if column.ndim else f"the one value {values!r:.60}"
         raise InputError(where, f"{what} has {has}, not {n}", f"give {n}, or leave it out")
     return column

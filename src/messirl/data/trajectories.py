@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._checks import is_whole
+from messirl._text import counted
 from messirl._types import Flags, Ints
 from messirl.data.repr_html import trajectories_html
 
@@ -97,12 +98,12 @@ class Trajectories:
         moves = None if actions is None else _integers("actions", actions)
         if moves is not None and moves.size != flat.size - n:
             raise ValueError(
-                f"{moves.size} actions for {flat.size} states in {n} trajectories: give one action per step, "
-                f"{flat.size - n} in all"
+                f"{counted(moves.size, 'action')} for {counted(flat.size, 'state')} in {counted(n, 'trajectory')}: "
+                f"give one action per step, {flat.size - n} in all"
             )
         ends = None if goals is None else _integers("goals", goals)
         if ends is not None and ends.size != n:
-            raise ValueError(f"{ends.size} goals for {n} trajectories: give one each")
+            raise ValueError(f"{counted(ends.size, 'goal')} for {counted(n, 'trajectory')}: give one each")
         for name, value in (("states", flat), ("offsets", bounds), ("actions", moves), ("goals", ends)):
             if value is not None:
                 value.flags.writeable = False
@@ -126,12 +127,14 @@ class Trajectories:
         if actions is not None:
             moves = [_integers(f"the actions of trajectory {i}", row) for i, row in enumerate(actions)]
             if len(moves) != len(rows):
-                raise ValueError(f"{len(moves)} lists of actions for {len(rows)} trajectories")
+                raise ValueError(
+                    f"{counted(len(moves), 'list')} of actions for {counted(len(rows), 'trajectory')}: give one each"
+                )
             for i, (row, move) in enumerate(zip(rows, moves, strict=True)):
                 if move.size != row.size - 1:
                     raise ValueError(
-                        f"trajectory {i} has {row.size} states and {move.size} actions: give one action per step, "
-                        f"{row.size - 1}"
+                        f"trajectory {i} has {counted(row.size, 'state')} and {counted(move.size, 'action')}: "
+                        f"give one action per step, {row.size - 1}"
                     )
             flat_actions = _joined(moves)
         offsets = np.concatenate([[0], np.cumsum([row.size for row in rows], dtype=np.int64)])
@@ -291,6 +294,8 @@ def _integers(what: str, values: npt.ArrayLike) -> Ints:
         return np.zeros(0, dtype=np.int64)
     if raw.dtype.kind not in "iu":
         raise TypeError(f"{what} must hold whole numbers, not {raw.dtype}")
+    if raw.dtype.kind == "u" and raw.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{what} has {raw.max()}, too large for 64 bits: number from 0")
     return raw.astype(np.int64)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from messirl._text import counted
 from messirl._types import Flags
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
@@ -15,7 +16,7 @@ from messirl.data.transition_index import entry_keys, look_up, move_keys, possib
 RIGHT_LENGTH = "a trajectory must have that many, or end earlier in a terminal state"
 UNFINISHED = (
     "with discount=1 and no horizon an unfinished trajectory has no feature counts; use objective='choices' and no "
-    "penalty on counts, or leave it out"
+    "penalty on counts (MaxEntIRL), or leave it out"
 )
 
 
@@ -209,5 +210,5 @@ def _lengths(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
     if mdp.horizon is not None:
         wrong = (lengths > mdp.horizon) | ((lengths < mdp.horizon) & ~ended)
         for i in np.flatnonzero(wrong).tolist():
-            text = f"has {lengths[i]} states, but horizon={mdp.horizon}"
+            text = f"has {counted(int(lengths[i]), 'state')}, but horizon={mdp.horizon}"
             yield Fault("length", i, None, text, RIGHT_LENGTH)

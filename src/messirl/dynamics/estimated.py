@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl._checks import whole
+from messirl._text import counted
 from messirl._types import Ints
 from messirl.data.counted_mdp import CountedMDP, counted_mdp, normalised
 from messirl.data.mdp import MDP
@@ -64,22 +65,22 @@ class Evidence:
     least: int
 
     def __str__(self) -> str:
-        lines = [f"{self.n_transitions} transitions of {self.n_pairs} state-action pairs"]
+        lines = [f"{counted(self.n_transitions, 'transition')} of {counted(self.n_pairs, 'state-action pair')}"]
         if self.actions_inferred:
             lines.append("no actions recorded: each transition from a state is an action, numbered by next state")
         fate = {"terminal": "made terminal", "self": "action 0 stays there"}.get(self.unseen, "dead ends")
         pairs = "allowed, with the prior's mean" if self.kept else "not allowed"
-        for what, items in (
-            ("states entered but never left", self.never_left),
-            ("states never visited", self.never_visited),
-            (f"states without any transition ({fate})", self.without_moves),
-            (f"state-action pairs never seen ({pairs})", self.never_seen),
-            (f"state-action pairs seen fewer than {self.least} times", self.thin),
+        for noun, what, items in (
+            ("state", "entered but never left", self.never_left),
+            ("state", "never visited", self.never_visited),
+            ("state", f"without any transition ({fate})", self.without_moves),
+            ("state-action pair", f"never seen ({pairs})", self.never_seen),
+            ("state-action pair", f"seen fewer than {self.least} times", self.thin),
         ):
             if len(items):
                 shown = ", ".join(str(tuple(x)) if isinstance(x, list) else str(x) for x in items[:SHOWN].tolist())
                 more = f" and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
-                lines.append(f"{len(items)} {what}: {shown}{more}")
+                lines.append(f"{counted(len(items), noun)} {what}: {shown}{more}")
         return "\n".join(lines)
 
 

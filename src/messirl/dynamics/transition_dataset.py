@@ -16,8 +16,10 @@ from typing import Any, Self
 import numpy as np
 
 from messirl._npz import within
+from messirl._text import counted
 from messirl._types import Flags, Floats, Ints
 from messirl.data.feature_counts import LONG_TAIL
+from messirl.data.mdp import LARGEST_VALUE
 from messirl.data.trajectories import Trajectories
 from messirl.similarity.standardize import deviations
 
@@ -142,7 +144,10 @@ def _one(item: Any, where: str) -> tuple[Floats, Ints, bool]:
             f"{where} has actions of {actions.dtype} and shape {actions.shape}: give one whole number per step"
         )
     if actions.size != len(points) - 1:
-        raise ValueError(f"{where} has {len(points)} observations and {actions.size} actions: give one action per step")
+        raise ValueError(
+            f"{where} has {counted(len(points), 'observation')} and {counted(actions.size, 'action')}: "
+            "give one action per step"
+        )
     return points, actions.astype(np.int64), bool(item.terminated)
 
 
@@ -158,12 +163,19 @@ def as_points(values: Any, where: str, k: int | None = None) -> Floats:
     if not np.isfinite(points).all():
         row = int(np.argmax(~np.isfinite(points).all(axis=1)))
         raise ValueError(f"{where}: state {row} is not finite: fill it in, or cut the recording there")
+    if np.abs(points).max() > LARGEST_VALUE:
+        row = int(np.argmax(np.abs(points).max(axis=1)))
+        raise ValueError(
+            f"{where}: state {row} reaches {np.abs(points).max():.2g}, outside the supported range: divide it"
+        )
     return points
 
 
 def _check_actions(actions: Ints, n_actions: int) -> None:
-    if actions.min() < 0 or actions.max() >= n_actions:
-        wrong = actions.min() if actions.min() < 0 else actions.max()
+    if actions.min() < 0:
+        raise ValueError(f"action {actions.min()} is not one of 0, 1, 2, …: number the actions from 0")
+    if actions.max() >= n_actions:
+        wrong = actions.max()
         raise ValueError(f"action {wrong} is not one of 0 … {n_actions - 1}: number them from 0, or raise n_actions")
     times = np.bincount(actions, minlength=n_actions)
     if n_actions == 1:

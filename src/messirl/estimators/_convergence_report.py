@@ -153,6 +153,12 @@ def direction(mdp: MDP, change: Floats) -> str:
 def not_converged(result: Result, standing: Standing, mdp: MDP, tol: float) -> str:
     """Describe why the search did not converge, the weights concerned, and remedies."""
     worst = int(np.argmax(result.move))
+    if result.move[worst] <= tol:
+        return (
+            f"did not converge: {result.reason}. With a projected gradient of {result.gradient_norm:.2g}, every weight "
+            f"seems to be within tol={tol:.2g} of its optimum, but too little is known of the curvature of the "
+            "objective to confirm it: raise max_iter, or give features that vary more"
+        )
     said = (
         f"did not converge: {result.reason}. With a projected gradient of {result.gradient_norm:.2g}, the weight of "
         f"{mdp.feature_label(worst)} is still {result.move[worst]:.2g} from its optimum, relative to its size or unit; "

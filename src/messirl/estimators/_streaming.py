@@ -159,6 +159,6 @@ class Together:
         if wrong.any():
             who, step = next(makers(mdp, self.unlabelled, kinds.keys[wrong], recorded=kinds.recorded))
             raise ValueError(
-                f"unlabelled: trajectory {who}, step {step}: this can run into a dead end or never end, which has "
-                "probability 0 in the model: make the dead end terminal, or drop the trajectory"
+                f"trajectory {who} of unlabelled, step {step}: this can run into a dead end or never end, which has "
+                "probability 0 in the model: make the dead end terminal, or leave it out"
             )

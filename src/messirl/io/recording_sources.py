@@ -11,6 +11,7 @@ import numpy as np
 
 from messirl._types import Array
 from messirl.data.errors import InputError
+from messirl.dynamics.transition_dataset import as_points
 from messirl.io.recordings.files import recordings_from_numpy, recordings_with_columns
 from messirl.io.recordings.recording import Recording
 
@@ -64,7 +65,7 @@ def _checked(source: str, one: Recording, width: int) -> Recording:
     if actions.ndim != 1 or actions.dtype.kind not in "iu":
         what = f"its actions are {actions.dtype} of shape {actions.shape}"
         raise InputError(where, what, "number them 0, 1, …, one per step")
-    points = (one.observations if one.observations.ndim == 2 else one.observations[:, None]).astype(np.float64)
+    points = as_points(one.observations, where)
     if points.shape[1] != width:
         what = f"its observations have {points.shape[1]} numbers, those of other recordings {width}"
         raise InputError(where, what, "give observations of one length")

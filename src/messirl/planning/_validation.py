@@ -91,7 +91,13 @@ def start_of(mdp: MDP, start: Any = None) -> Floats:
         return mdp.start
     if start is None:
         raise ValueError("a start distribution is needed and the MDP has none: use mdp.replace(start=...)")
-    array = np.asarray(start, dtype=np.float64)
-    if array.shape != (mdp.n_states,) or not np.isfinite(array).all() or (array < 0).any() or not array.any():
-        raise ValueError(f"start must be {mdp.n_states} weights, finite and not negative, and not all zero")
+    array = _numbers(start, "start")
+    if array.shape != (mdp.n_states,):
+        raise ValueError(f"start has shape {array.shape}: give one weight for each of the {mdp.n_states} states")
+    wrong = ~(np.isfinite(array) & (array >= 0))
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise ValueError(f"start[{i}] = {array[i]:g}, of state {mdp.state_label(i)}: weights must be finite and >= 0")
+    if not array.any():
+        raise ValueError("start is zero in every state: give some state a weight")
     return array

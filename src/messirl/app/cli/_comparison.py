@@ -39,6 +39,10 @@ def methods_of(text: str | None, usual: tuple[str | Method, ...]) -> tuple[str |
     names = tuple(word.strip() for word in text.split(",") if word.strip())
     if not names:
         raise ValueError("--methods names no method: give at least one, or leave it out")
+    low = [name.lower() for name in names]
+    twice = next((name for name in names if low.count(name.lower()) > 1), None)
+    if twice is not None:
+        raise ValueError(f"--methods names {twice!r} twice: name it once")
     return tuple(METHODS) if names == ("all",) else names
 
 

@@ -118,11 +118,14 @@ def text_of(record: Any, summary: dict[str, Any], files: dict[str, Path]) -> str
         "",
     ]
     lines += [f"{'agreement':>10} {'95 % interval':^18} {'steps':>6} {'share':>8} {'influence':>10}  trajectory"]
-    for title, key in (
+    tables = [
         ("highest agreement with the expert policy, shrunk by length", "most_alike"),
         ("lowest agreement", "least_alike"),
         ("most influential", "most_influential"),
-    ):
+    ]
+    if summary["agreement"]["between"] == 0.0:  # every value is the mean
+        tables[:2] = [("agreement with the expert policy: trajectories do not differ by more than noise", "most_alike")]
+    for title, key in tables:
         if summary[key]:
             lines.append(title)
         for row in summary[key]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from messirl._formatting import nats, percentage
+from messirl._text import counted
 from messirl.app.cli._options import FILTERS, add_results
 from messirl.app.cli._parser import Once, Parser, model_file, named, one_line, path, problem_in
 
@@ -58,7 +59,7 @@ def text_of(summary: dict[str, Any], files: dict[str, Path]) -> str:
     return "\n".join([
         *map(one_line, summary["in_words"]),
         "",
-        f"{n} trajector{'y' if n == 1 else 'ies'}, {steps} steps",
+        f"{counted(n, 'trajectory')}, {counted(steps, 'step')}",
         f"log-probability per step  {score:>10}   (a uniform policy: {chance})",
         f"most likely next state    {percentage(hits, 1):>10}   of steps",
         *(f"{name}: {place}" for name, place in files.items()),

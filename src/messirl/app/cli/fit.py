@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from messirl._formatting import in_columns, nats, probability, significant
+from messirl._text import counted
 from messirl.app.cli._group_options import add_by, by_lines
 from messirl.app.cli._options import add_cluster, add_data, add_model, add_results, add_streamed, executor
 from messirl.app.cli._parser import (
@@ -197,7 +198,10 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path], plain: 
     """
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     lines = [*map(one_line, summary["in_words"]), ""]
-    lines += [f"{summary['method']} on {kinds}: {summary['iterations']} iterations, {summary['termination']}", ""]
+    lines += [
+        f"{summary['method']} on {kinds}: {counted(summary['iterations'], 'iteration')}, {summary['termination']}",
+        "",
+    ]
     if table is not None:
         lines += [str(table), "", *_ratios(summary["ratios"]), *_tests(summary["tests"])]
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from messirl._text import did_you_mean
+from messirl._text import counted, did_you_mean
 from messirl.app.cli._parser import Parser, count, model_file, path, same_place, seed
 
 TYPE_CHECKING = False
@@ -47,11 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
     place = model_file(arguments.model)
     printed = arguments.out is not None and str(arguments.out) == "-"
     out = arguments.out or Path(DEFAULT_OUT)
-    replace = arguments.force or arguments.out is None  # the default file may always be replaced
     if not printed:
         if same_place(place, out):
             raise ValueError(f"--out {out} is the model itself: give another name")
-        check_table_place(out, overwrite=replace)
+        check_table_place(out, overwrite=arguments.force)
     model = load(place)
     labels = read_labels(place, model.mdp_)
     goal, length = _goal(model, labels.states, arguments.goal), arguments.length
@@ -62,9 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(trajectories_as_csv(drawn, model.mdp_, labels), end="")
         return 0
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_trajectories(drawn, out, model.mdp_, labels=labels, overwrite=replace)
-    many = "1 trajectory" if len(drawn) == 1 else f"{len(drawn)} trajectories"
-    print(f"{out}: {many} of {drawn.lengths.min()} to {drawn.lengths.max()} states")
+    write_trajectories(drawn, out, model.mdp_, labels=labels, overwrite=arguments.force)
+    print(f"{out}: {counted(len(drawn), 'trajectory')} of {drawn.lengths.min()} to {drawn.lengths.max()} states")
     return 0
 
 

@@ -12,7 +12,7 @@ from messirl.app.workflow.group_by import By, groups_by, likeness_by
 from messirl.app.workflow.model_settings import ModelSettings, make_model, with_features
 from messirl.app.workflow.record import DiagnosisRecord, settings_of
 from messirl.app.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
-from messirl.app.workflow.watcher import SILENT, Watcher
+from messirl.app.workflow.watcher import SILENT, Watcher, remarks
 from messirl.data.problem import Problem
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.estimators import MESSI
@@ -107,10 +107,12 @@ def diagnose(
             "give at least two with --expert"
         ) from why
     watcher.begin()
-    notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
+    with parts.naming():
+        notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
     watcher.say("measuring what held-out experts gain from them")
-    with watcher.progress("leaving out", "trajectories") as count, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit has given all warnings about the data
+    with watcher.progress("leaving out", "trajectories") as count, warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("ignore")  # the fit has given all warnings about the data, but for this one
+        warnings.filterwarnings("always", "all .* expert trajectories are among the unlabelled ones", UserWarning)
         found = diagnostics.diagnose(
             model,
             mdp,
@@ -123,6 +125,7 @@ def diagnose(
             progress=count,
             executor=executor,
         )
+    notes += watcher.noted(remarks(heard))
     broken = [] if by is None else _by_group(by, settings, model, parts, found, watcher, executor)
     return DiagnosisRecord(
         found,

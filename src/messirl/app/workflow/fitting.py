@@ -114,6 +114,8 @@ def fit(
         parts = divide_and_estimate(problem, split, estimate, watcher, folder)
     mdp = with_features(parts.problem.mdp, settings.features)
     model = make_model(settings, unlabelled=parts.unlabelled is not None, xy=parts.problem.xy)
+    if not isinstance(model, MESSI):
+        _check_penalty(settings, parts)
     check_inference(settings, model, mdp, parts)
     by = groups_by(parts, settings.by, settings.groups, watcher)
     if settings.groups is not None and parts.test is None and by is None and settings.method == "em":
@@ -122,7 +124,8 @@ def fit(
             "scores: give --test, or omit --groups"
         )
     watcher.begin()
-    notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
+    with parts.naming():
+        notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
     watcher.keep(model)
     known, doubts = inferred(settings, model, mdp, parts, watcher)
     notes += doubts
@@ -154,6 +157,18 @@ def fit(
         **known,
     )
     return replace(record, change=change_of(model, record.policy, parts))
+
+
+def _check_penalty(settings: FitSettings, parts: Parts) -> None:
+    """Refuse settings of a penalty that neither the fit nor a baseline has."""
+    if parts.unlabelled is not None and settings.baselines:
+        return
+    for name in ("lambda0", "similarity", "sigma", "scale", "standardise_counts"):
+        if getattr(settings, name) != getattr(FitSettings, name):
+            option = "--no-standardise" if name == "standardise_counts" else f"--{name}"
+            why = "without unlabelled trajectories" if parts.unlabelled is None else "with --no-baselines"
+            remedy = "name some with --unlabelled" if parts.unlabelled is None else "use --method messi"
+            raise ValueError(f"{option} has no effect {why}, since only messi has a penalty: omit it, or {remedy}")
 
 
 def _scores(

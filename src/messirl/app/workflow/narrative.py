@@ -180,11 +180,11 @@ def preference_sentence(record: Record, found: Preferences) -> str:
     names = [quoted(name) for name in feature_names(found.model.mdp_)]
     signs = signs_of(names, *found.ends, contributions(found.model))
     who = f"the experts{_told(record, 'expert')}"
-    if found.model.reference_ is not None:
-        who = f"compared with the unlabelled trajectories, {who}"
+    versus = "" if found.model.reference_ is None else "compared with the unlabelled trajectories"
     if found.below_chance:
-        return f"No preference of {who} can be claimed: the fitted model explains their choices worse than chance does."
-    return _preferences(who, signs, REFITTED if found.refitted else PLAIN)
+        why = "the fitted model explains their choices worse than chance does"
+        return f"No preference of {_joined(who, versus)} can be claimed: {why}."
+    return _preferences(who, signs, REFITTED if found.refitted else PLAIN, versus)
 
 
 def recording_sentences(record: RecordingsRecord) -> list[str]:
@@ -211,17 +211,23 @@ def recording_sentences(record: RecordingsRecord) -> list[str]:
     return said
 
 
-def _preferences(who: str, found: Signs, basis: str) -> str:
-    """Say which features somebody prefers and avoids; `basis` describes the intervals."""
+def _joined(*words: str) -> str:
+    return " ".join(word for word in words if word)
+
+
+def _preferences(who: str, found: Signs, basis: str, versus: str) -> str:
+    """Say which features somebody prefers and avoids; `basis` describes the intervals, `versus` a comparison."""
     if not found.tested:
         need = "a fit that converged, and choices that differ between trajectories or individuals"
-        return f"No preference of {who} can be claimed: their weights have no intervals. Intervals need {need}."
+        why = f"their weights have no intervals. Intervals need {need}"
+        return f"No preference of {_joined(who, versus)} can be claimed: {why}."
     rest = [f"No clear preference: {_few(found.unclear)}."] if found.unclear else []
     rest += [f"Without an interval: {_few(found.unknown)}."] if found.unknown else []
     parts = [f"prefer {_few(found.preferred)}"] if found.preferred else []
     parts += [f"avoid {_few(found.avoided)}"] if found.avoided else []
     if not parts:
-        return f"No preference of {who} is significant at 5 % ({basis}). {' '.join(rest)}"
+        return f"No preference of {_joined(who, versus)} is significant at 5 % ({basis}). {' '.join(rest)}"
+    who = f"{versus}, {who}" if versus else who
     between = ", and " if len(found.preferred) > 1 else " and "
     return " ".join([f"{who[0].upper()}{who[1:]} {between.join(parts)} ({basis}).", *rest])
 

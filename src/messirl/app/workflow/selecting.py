@@ -136,6 +136,7 @@ def select(
     watcher.begin()
     began = time.monotonic()
     with (
+        parts.naming(),
         watcher.progress("select", "fits" if executor is None else "splits") as count,
         warnings.catch_warnings(record=True) as heard,
     ):

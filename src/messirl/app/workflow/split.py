@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -94,17 +95,27 @@ class Parts:
         return (self.expert,) if self.unlabelled is None else (self.expert, self.unlabelled)
 
     def named(self, text: str) -> str:
-        """Return a warning with the names of trajectories in the problem instead of their numbers in a part."""
-        ids = self.problem.trajectory_ids
-        if ids is None:
-            return text
+        """Return a message with names of trajectories in the problem, not numbers in a part, and with options."""
+        ids = self.problem.facts["trajectory_id"]
 
         def name(found: re.Match[str]) -> str:
             rows = self.rows.get(found[2])
             i = int(found[1])
             return found[0] if rows is None or i >= len(rows) else f"trajectory {ids[rows[i]]} of {found[2]}"
 
-        return re.sub(r"trajectory (\d+) of (expert|unlabelled|test)\b", name, text)
+        text = re.sub(r"trajectory (\d+) of (expert|unlabelled|test)\b", name, text)
+        text = re.sub(r"objective='(choices|counts)'", r"--objective \1", text)
+        return text.replace("(MaxEntIRL)", "(--method maxent)")
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Give the message of a ValueError the names of trajectories and options."""
+        try:
+            yield
+        except ValueError as error:
+            if self.named(str(error)) == str(error):
+                raise
+            raise ValueError(self.named(str(error))) from error
 
     @property
     def counts(self) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -19,11 +20,15 @@ from messirl.data.problem import Problem
 from messirl.data.trajectories import Trajectories
 from messirl.data.transition_index import entry_keys
 from messirl.data.validation import Fault, goal_faults, start_faults, trajectory_faults
+from messirl.estimators._initialization import first_theta
 from messirl.io.folder.parse_tables import Edges, States, Steps, read_edges, read_meta, read_states, read_steps
 from messirl.io.folder.problem_json import Settings
+from messirl.io.tables.columns import SMALL_WHOLE
 from messirl.io.tables.error_collector import LIMIT, Faults
 from messirl.io.tables.label_index import ANY, Ids
-from messirl.io.tables.table import Table, load_table
+from messirl.io.tables.table import Table, load_table, matches
+from messirl.objective import Objective
+from messirl.planning.dead_ends import dead_end_faults
 
 DENSE = 50_000_000  # maximum number of entries of dense features
 
@@ -91,7 +96,10 @@ def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -
     mdp = faults.attempt(_mdp, states, states.ids, edges, settings, tables)
     if mdp is None:
         return None
-    _check_fit(faults, mdp, tracks, tables["trajectories"], (states.ids, edges.actions))
+    called = states.ids, edges.actions
+    _check_fit(faults, mdp, tracks, tables["trajectories"], called)
+    if faults.collect and not faults.found:
+        _check_learnable(faults, mdp, tracks, tables, called, settings.where)
     at = _rows_of_moves(mdp, edges)
     if at.size < edges.source.size:
         n, where = edges.source.size - at.size, tables["edges"].where
@@ -176,7 +184,11 @@ def _given_actions(edges: Table | None, settings: Settings | None) -> Ids | None
     if names is not None and settings.n_actions not in (None, len(names)):
         what = f"n_actions is {settings.n_actions}, but there are {len(names)} action_names"
         raise InputError(settings.where, what, "drop n_actions")
-    labelled = edges is not None and "action" in edges.cells and edges.column("action").kind == "text"
+    column = edges.column("action") if edges is not None and "action" in edges.cells else None
+    labelled = column is not None and column.kind == "text"
+    if names is None and column is not None and labelled and not matches(column.text, SMALL_WHOLE).any():
+        what = f"n_actions is {settings.n_actions}, but the table of edges labels its actions ({column.show(0)})"
+        raise InputError(settings.where, what, "drop n_actions, or number the actions in all tables")
     if names is None:
         return Ids("action", settings.n_actions or 0)
     return Ids("action", len(names), pa.array(names, pa.string()) if labelled else None)
@@ -256,9 +268,14 @@ def _check_fit(faults: Faults, mdp: MDP, tracks: Tracks, table: Table, called: t
         if first is not None:
             faults.add(_located(first, tracks, table, called))
         return
+    _report(faults, chain(found, start_faults(mdp, tracks.trajectories)), tracks, table, called)
+
+
+def _report(faults: Faults, found: Iterable[Fault], tracks: Tracks, table: Table, called: tuple[Ids, Ids]) -> None:
+    """Collect the first faults of each kind, and the number of the rest."""
     often: Counter[str] = Counter()
     remedies: dict[str, str] = {}
-    for fault in (*found, *start_faults(mdp, tracks.trajectories)):
+    for fault in found:
         often[fault.kind] += 1
         remedies[fault.kind] = fault.remedy
         if often[fault.kind] <= LIMIT:
@@ -266,6 +283,31 @@ def _check_fit(faults: Faults, mdp: MDP, tracks: Tracks, table: Table, called: t
     for kind, n in often.items():
         if n > LIMIT:
             faults.add(table.error(f"… and {n - LIMIT} more of this kind ({kind})", remedies[kind]))
+
+
+def _check_learnable(
+    faults: Faults, mdp: MDP, tracks: Tracks, tables: dict[str, Table], called: tuple[Ids, Ids], where: str
+) -> None:
+    """Report what every fit refuses: no choice, no step, trajectories that cannot end, no finite value at any θ."""
+    every, table = tracks.trajectories, tables["trajectories"]
+    if mdp.allowed.sum(axis=1).max() < 2:
+        what = "no state has more than one action, so that there is no choice to learn from"
+        faults.add(InputError(tables["edges"].where, what, "add the transitions of the other actions"))
+    if len(every) == 0 or every.lengths.max() < 2:
+        what = "no trajectory makes a step" if len(every) else "there is no trajectory"
+        faults.add(table.error(f"{what}, so that there is nothing to learn from", "add trajectories of two states"))
+    if faults.found:
+        return
+    try:
+        _report(faults, dead_end_faults(mdp, every), tracks, table, called)
+    except ValueError as error:  # nothing ends
+        what, _, remedy = str(error).rpartition(": ")
+        faults.add(InputError(where, what, remedy))
+    if mdp.must_end and not faults.found:
+        try:
+            first_theta(mdp, Objective.from_trajectories(mdp, every, objective="choices", checked=True), np.inf)
+        except ValueError as error:
+            faults.notes.append(f"a fit without a prior policy refuses this problem: {error}")
 
 
 def _located(fault: Fault, tracks: Tracks, table: Table, called: tuple[Ids, Ids]) -> InputError:

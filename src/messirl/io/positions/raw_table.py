@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from messirl._text import counted
 from messirl._types import Floats, Ints
 from messirl.data.errors import InputError
 from messirl.io.tables.columns import number_remedy
@@ -255,7 +256,7 @@ def _is_header(head: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 def _check_names(names: Sequence[str], head: Sequence[str], where: str) -> None:
     """Raise InputError if the column names are invalid; `head` holds the cells of the first row."""
     if len(names) != len(head):
-        what = f"has {len(head)} columns, but --columns names {len(names)}"
+        what = f"has {counted(len(head), 'column')}, but --columns names {len(names)}"
         raise InputError(where, what, "name each column")
     if sum(re.fullmatch(NUMBER, name) is not None for name in names) > 1:
         what = f"has numbers in its first row ({', '.join(names[:4])}), not column names"
@@ -293,7 +294,7 @@ def _parsed(data: bytes, where: str, sign: str, names: list[str], *, header: boo
         raise InputError(where, f"is not valid CSV ({reason[:120]})", "close every quotation mark") from None
     if wrong:
         row = wrong[0]
-        what = f"has {row.actual_columns} cells, but there are {row.expected_columns} columns"
+        what = f"has {counted(row.actual_columns, 'cell')}, but there are {row.expected_columns} columns"
         raise InputError(where, what, _remedy(row, sign), row.number)
     return {name: table.column(name).combine_chunks() for name in names}
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from messirl._text import listed
 from messirl._types import Array, Flags, Floats, Ints
 from messirl.io.positions.column_roles import FILE, ORDER, Role
 from messirl.io.positions.raw_table import Raw
@@ -83,7 +84,11 @@ def read_rows(raw: Raw, roles: dict[str, Role], times: Times, *, per_file: bool,
     elif rows.xy is not None:
         rows = rows.take(np.asarray(np.isfinite(rows.xy).all(axis=1)), "without a position")
     if not rows.row.size:
-        raise raw.error("no row has an id, a time and a position", "choose the columns with --id, --time, --x, --y")
+        lost = listed([f"{n} {reason}" for reason, n in rows.dropped.items()])
+        raise raw.error(
+            f"no row has an id, a time and a position ({lost}; NA, nan, none, null, - and ? count as missing)",
+            "choose the columns with --id, --time, --place, --x, --y",
+        )
     _, first, code = np.unique(rows.track, return_index=True, return_inverse=True)
     order = np.lexsort((rows.row, rows.time, first[code]))
     return _resolve_same_time(raw, rows.picked(order), same_time)

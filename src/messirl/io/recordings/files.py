@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from messirl._npz import BROKEN, Archive, shortly
+from messirl._text import counted
 from messirl._types import Array
 from messirl.data.errors import InputError
 from messirl.io.recordings.recording import Recording
@@ -21,6 +22,7 @@ from messirl.io.tables.step_order import Order, read_order
 from messirl.io.tables.table import Table, load_table
 
 MAGIC = b"\x93NUMPY"  # first bytes of a file with a single array
+EXACT = 2.0**53  # floats below it hold every whole number
 OWN = ("trajectory_id", "step", "action", "reward", "terminated")  # columns stored in a recording itself
 
 
@@ -105,8 +107,7 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
     if "reward" in names:
         arrays["rewards"] = _column(table, "reward", order.rows, ~order.ends)
     if "terminated" in names:
-        ended = _column(table, "terminated", order.rows)
-        ended = ended if table.typed else flags(faults, table, "terminated")[order.rows]
+        ended = flags(faults, table, "terminated")[order.rows]
         arrays["terminated"] = _terminated(faults, table, order, ended)
     for note in (*table.notes, *faults.notes):
         warnings.warn(note, UserWarning, stacklevel=3)
@@ -115,8 +116,6 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
 
 def _terminated(faults: Faults, table: Table, order: Order, ended: Array) -> Array:
     """Return whether each trajectory ended, (n,), by its last row or the row before, as Gymnasium's loop records it."""
-    if ended.dtype != np.bool_:
-        return ended[order.ends]  # which is refused with the other arrays
     last = np.flatnonzero(order.ends)
     early = ended & ~np.repeat(ended[last], np.diff(order.offsets))
     before = np.where(np.diff(order.offsets) > 1, early[last - 1], False)
@@ -141,6 +140,9 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
     if set(arrays) - known:
         odd = sorted(set(arrays) - known)[0]
         raise InputError(where, f"unknown array {odd!r}", f"allowed are {', '.join(sorted(known))}")
+    for name, values in arrays.items():
+        if values.ndim == 0:
+            raise InputError(where, f"{name} is the single value {values}", "give an array")
     observations, actions = arrays["observations"], arrays["actions"]
     lengths = arrays.get("lengths", np.array([len(observations)]))
     n = len(lengths)
@@ -148,7 +150,7 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
         raise InputError(where, f"lengths are {lengths}", f"give whole numbers >= 1 that sum to {len(observations)}")
     for name in ("actions", "rewards"):
         if name in arrays and len(arrays[name]) != len(observations) - n:
-            what = f"there are {len(arrays[name])} {name} in {n} recordings"
+            what = f"{counted(len(arrays[name]), name[:-1])} in {counted(n, 'recording')}"
             raise InputError(where, what, f"give one per step, {len(observations) - n} in all")
     endings = []
     for name in ("terminated", "truncated"):
@@ -180,7 +182,7 @@ def _ids(where: str, given: Array, n: int) -> list[Any]:
         raise InputError(where, f"ids have shape {given.shape}", f"give one per recording, of shape ({n},)")
     ids: list[Any] = given.tolist()
     if len(ids) != n:
-        raise InputError(where, f"{len(ids)} ids for {n} recordings", "give one each")
+        raise InputError(where, f"{counted(len(ids), 'id')} for {counted(n, 'recording')}", "give one each")
     seen: dict[Any, int] = {}
     for i, name in enumerate(ids):
         if name != name:
@@ -213,4 +215,7 @@ def _column(table: Table, name: str, order: Array, filled: Array | None = None) 
         if wanted[wrong[0]]:
             raise table.error(f"{name} is empty", "fill it in", row)
         raise table.error(f"{name} is given where its trajectory ends", "leave it empty there", row)
-    return np.asarray(column.values[order][wanted])
+    values = np.asarray(column.values[order][wanted])
+    if name == "action" and values.dtype.kind == "f" and (np.abs(values) < EXACT).all() and not (values % 1).any():
+        values = values.astype(np.int64)  # pandas makes a column of floats of whole numbers with one missing
+    return values

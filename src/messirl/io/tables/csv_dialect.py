@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from messirl._text import counted
 from messirl.data.errors import InputError
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -64,7 +65,7 @@ def read_separated(data: bytes, where: str) -> Separated:
         if len(row) > 1 and [cell.strip(BLANKS) for cell in row] == names:
             raise InputError(where, "repeats the header", "delete this row", number)
         if len(row) != len(names):
-            what = f"has {len(row)} cells, but there are {len(names)} columns"
+            what = f"has {counted(len(row), 'cell')}, but there are {len(names)} columns"
             raise InputError(where, what, _remedy(row, len(row) - len(names), sign), number)
     width = len(names)
     while width > 1 and not names[width - 1] and not any(row[width - 1].strip(BLANKS) for row in rows):

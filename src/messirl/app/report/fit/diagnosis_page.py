@@ -82,8 +82,11 @@ def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:
     )
     out = drawn("shares", partial(figures.share_figure, record), folder, caption, half=True)
     out += [tag("p", linked(text)) for text in _ranking(record)]
-    out += [tag("h3", "Highest agreement"), _table(record, most)]
-    out += [tag("h3", "Lowest agreement"), _table(record, least)]
+    if record.diagnosis.likeness.agreement.between == 0.0:  # every value is the mean
+        out += [tag("h3", "Agreement"), _table(record, most)]
+    else:
+        out += [tag("h3", "Highest agreement"), _table(record, most)]
+        out += [tag("h3", "Lowest agreement"), _table(record, least)]
     influential = record.most_influential
     if influential.size:
         measured = f"measured for the {influential.size:,} with the largest shares"
@@ -102,14 +105,15 @@ def _ranking(record: DiagnosisRecord) -> list[str]:
     if not np.isfinite([found.mean, found.between, found.within]).all():
         return []
     differ = f"Agreement varies between trajectories with a standard deviation of {rounded(found.between, 2)}."
+    order = "The first table is ordered by the lower end of the 95 % interval and the second by its upper end."
     if found.between == 0.0:
-        differ = "Trajectories do not differ by more than this noise, so the order below says little."
+        differ = "Trajectories do not differ by more than this noise, so that all are estimated at this mean."
+        order = "The table shows those whose agreement before shrinkage is above it by the most, all steps together."
     return [
         "The mean of a few steps is mostly noise. Agreement is therefore shrunk towards the precision-weighted mean of "
         f"the unlabelled trajectories, {score(found.mean, 3, signed=True)}: the shorter a trajectory, the more. "
         f"Within a trajectory, steps have a standard deviation of {rounded(found.within, 2)} nats. {differ} "
-        "The figures show agreement before shrinkage. The first table is ordered by the lower end of the 95 % interval "
-        "and the second by its upper end."
+        f"The figures show agreement before shrinkage. {order}"
     ]
 
 
