@@ -25,12 +25,13 @@ import numpy as np
 from messirl import MDP, MESSI, Trajectories
 from messirl._defaults import REFERENCE_STRENGTH, WEAK_PRIOR
 from messirl._types import Floats
+from messirl.estimators._initialization import WarmStart
 from messirl.estimators.uniform import uniform_policy
 from messirl.paper.domains import gridworld, highway, mixture
 from messirl.paper.experiments.curves import interval
 from messirl.planning import log_likelihood, sample, state_visitation
 from messirl.planning.planner import where_met
-from messirl.selection import LAMBDAS, Bench, Candidate, Fit, candidates, cross_validate, likeness, splits
+from messirl.selection import LAMBDAS, Bench, Candidate, candidates, cross_validate, likeness, splits
 from studies import bus, mice
 from studies.common import Rows, options, read, resumed, write
 from studies.ways import WAYS, Fitted, leave_one_out
@@ -187,7 +188,7 @@ def agreement(folder: str, seed: int) -> Rows:
         found, took = timed(partial(along, draw, path))
         for candidate, theta, near in found:
             exact = np.array([
-                part.log_probabilities(candidate, part.fit(candidate, Fit(candidate, theta, None)), expert[[i]])[0]
+                part.log_probabilities(candidate, part.fit(candidate, WarmStart(theta)), expert[[i]])[0]
                 for i, part in enumerate(parts)
             ])  # fmt: skip
             scores = {"exact": exact.sum() / steps.sum(), "approximate": near.sum() / steps.sum()}

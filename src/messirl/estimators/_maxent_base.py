@@ -44,7 +44,7 @@ from messirl.estimators._convergence_report import (
     some_features,
     widest_direction,
 )
-from messirl.estimators._initialization import Nearby, first_theta
+from messirl.estimators._initialization import WarmStart, first_theta
 from messirl.estimators._lazy_policies import GoalPolicies, StepPolicies
 from messirl.estimators._lockstep import Learning, Question, about
 from messirl.estimators._prior_policy import usual_policy
@@ -305,9 +305,8 @@ class MaximumEntropy(RewardEstimator):
             search = fixed_steps(theta, step_size=float(self.step_size), unit=objective.unit, **shared)
             return (yield from about(objective, search))
         near = self.theta_init
-        known = isinstance(near, Nearby) and theta is near.theta
-        curvature = near.curvature(objective) if known else None
-        return (yield from find_maximum(objective, theta, curvature=curvature, **shared))
+        known = isinstance(near, WarmStart) and theta is near.theta
+        return (yield from find_maximum(objective, near if known else WarmStart(theta), **shared))
 
     def _finish(
         self, mdp: MDP, expert: Trajectories, objective: Objective, theta_start: Floats, result: Result
@@ -393,7 +392,7 @@ class MaximumEntropy(RewardEstimator):
 
     def _standing(self, objective: Objective, result: Result, unidentified: Floats, flat: Floats | None) -> Standing:
         penalty: tuple[int, ...] = ()
-        if objective.quadratic is not None and not isinstance(self.theta_init, Nearby):
+        if objective.quadratic is not None and not isinstance(self.theta_init, WarmStart):
             penalty = held_by_penalty(objective.quadratic @ result.theta, self._gap(objective), objective.unit)
         return Standing(
             box=held_by_box(result.theta, self._bound),

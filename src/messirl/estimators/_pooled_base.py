@@ -14,7 +14,7 @@ from messirl._defaults import THETA_PRIOR, UNLABELLED_WEIGHT
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.estimators._initialization import Nearby, first_theta
+from messirl.estimators._initialization import WarmStart, first_theta
 from messirl.estimators._lockstep import Question
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.estimators._saddle_point import upward
@@ -87,7 +87,7 @@ class PooledEstimator(MaximumEntropy):
     @property
     def _begins_elsewhere(self) -> bool:
         """True if the user gave an initial θ."""
-        return self.theta_init is not None and not isinstance(self.theta_init, Nearby) and self.solver == "lbfgs"
+        return self.theta_init is not None and not isinstance(self.theta_init, WarmStart) and self.solver == "lbfgs"
 
     def _or_from_default(self, objective: Objective, found: Result) -> Generator[Question, Evaluation, Result]:
         """Search from the default start too, and return the better optimum: there may be several."""

@@ -31,11 +31,12 @@ from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.sufficient_statistics import gathered
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import check_trajectories
+from messirl.estimators._initialization import WarmStart
 from messirl.estimators.uniform import uniform_policy, uniform_score
 from messirl.inference.paired_gain import CONFIDENCE, Gain, paired_gain
 from messirl.planning import NoFiniteValue
 from messirl.planning.likelihood import log_policies, step_logs
-from messirl.selection.candidates import Bench, Candidate, Fit
+from messirl.selection.candidates import Bench, Candidate
 from messirl.selection.cross_validation import Split, splits
 from messirl.similarity import CompleteGraph
 
@@ -247,11 +248,11 @@ class _Lesson:
 
 def _learn(mdp: MDP, expert: Trajectories, pairs: Sequence[Split], options: dict[str, Any]) -> _Lesson:
     """Return the fit with the prior that predicts held-out experts best."""
-    bench, fits = Bench(mdp, expert, None, **options), list[Fit]()
+    bench, fits = Bench(mdp, expert, None, **options), list[WarmStart]()
     for prior in PRIORS:  # from narrow to wide, each warm-started at the last one
         bench.theta_prior = prior
         theta = bench.fit(ALONE, fits[-1] if fits else None)
-        fits.append(Fit(ALONE, theta, bench.bend(ALONE, theta)))
+        fits.append(WarmStart(theta, bench.hessian(ALONE, theta)))
     scores = np.zeros(len(PRIORS))
     for train, test in pairs:
         steps = max(int((test.lengths - 1).sum()), 1) * len(pairs)
