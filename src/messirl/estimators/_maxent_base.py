@@ -20,11 +20,9 @@ from messirl._checks import flag, is_whole, number
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl._npz import within
 from messirl._types import Floats, Ints
-from messirl.data.feature_counts import checked_feature_counts
 from messirl.data.feature_scale import offsets
 from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories
-from messirl.data.sufficient_statistics import gathered
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import check_trajectories
 from messirl.estimators._central_path import find_maximum
@@ -49,7 +47,8 @@ from messirl.estimators._lazy_policies import GoalPolicies, StepPolicies
 from messirl.estimators._lockstep import Learning, Question, about
 from messirl.estimators._prior_policy import usual_policy
 from messirl.estimators._reward_base import RewardEstimator
-from messirl.estimators._streaming import IN_MEMORY, Together, counts_of_both
+from messirl.estimators._streaming import EMPTY, check_streamed
+from messirl.estimators._training_data import TrainingData
 from messirl.objective import OBJECTIVES, Evaluation, Objective, check_start, made_likely
 from messirl.optim.box_search import HISTORY, NEAR, Callback, Result
 from messirl.optim.fixed_steps import fixed_steps
@@ -62,7 +61,6 @@ from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.planner import where_met
 
 SOLVERS = ("lbfgs", "paper")
-EMPTY = "unlabelled is empty: pass None to fit without unlabelled trajectories"
 
 LOG = logging.getLogger(__name__)
 
@@ -196,38 +194,25 @@ class MaximumEntropy(RewardEstimator):
         unlabelled: Trajectories | StreamedTrajectories | None,
         *,
         counted: bool = False,
-    ) -> tuple[MDP, Any]:
-        """Check the data, and return the MDP with its prior policy and Σ = Σ* ∪ Σ̃, experts first.
-
-        Σ is a `Together` where Σ̃ is in files.
+    ) -> tuple[MDP, TrainingData]:
+        """Check the data, and return the MDP with its prior policy and Σ = Σ* ∪ Σ̃.
 
         counted : whether counts of Σ̃ will be needed, so that files are read only once
         """
         check_trajectories(mdp, expert, "expert")
         if len(expert) == 0:
             raise ValueError("expert is empty: at least one trajectory is needed")
-        if unlabelled is None:
-            return self._based(mdp, None), expert
         if isinstance(unlabelled, StreamedTrajectories):
-            return self._read_streamed(mdp, expert, unlabelled, counted=counted)
-        check_trajectories(mdp, unlabelled, "unlabelled")
-        check_start(mdp, unlabelled, "unlabelled")
-        if len(unlabelled) == 0:
-            raise ValueError(EMPTY)
-        if (expert.goals is None) != (unlabelled.goals is None):
-            raise ValueError("expert and unlabelled must both have goals, or neither")
-        return self._based(mdp, unlabelled), expert + unlabelled
-
-    def _read_streamed(
-        self, mdp: MDP, expert: Trajectories, unlabelled: StreamedTrajectories, *, counted: bool
-    ) -> tuple[MDP, Together]:
-        if expert.goals is not None:
-            raise ValueError(f"expert has goals, but trajectories in files cannot have any: {IN_MEMORY}")
-        if len(unlabelled) == 0:
-            raise ValueError(EMPTY)
-        bare = unlabelled.with_actions and expert.actions is None and getattr(self, "unlabelled_weight", 0.0) > 0.0
-        gathered(mdp, unlabelled, counted=counted, moved=bare)
-        return self._based(mdp, unlabelled), Together(expert, unlabelled)
+            pooled = getattr(self, "unlabelled_weight", 0.0) > 0.0
+            check_streamed(mdp, expert, unlabelled, counted=counted, pooled=pooled)
+        elif unlabelled is not None:
+            check_trajectories(mdp, unlabelled, "unlabelled")
+            check_start(mdp, unlabelled, "unlabelled")
+            if len(unlabelled) == 0:
+                raise ValueError(EMPTY)
+            if (expert.goals is None) != (unlabelled.goals is None):
+                raise ValueError("expert and unlabelled must both have goals, or neither")
+        return self._based(mdp, unlabelled), TrainingData(expert, unlabelled)
 
     def _based(self, mdp: MDP, unlabelled: Trajectories | StreamedTrajectories | None) -> MDP:
         if self.reference is None:
@@ -238,22 +223,9 @@ class MaximumEntropy(RewardEstimator):
             raise ValueError("reference='unlabelled' needs unlabelled trajectories: pass some to fit, or leave it out")
         return mdp.based_on(usual_policy(mdp, unlabelled, float(self.reference_strength)))
 
-    def _counts(
-        self,
-        mdp: MDP,
-        expert: Trajectories,
-        unlabelled: Trajectories | StreamedTrajectories | None,
-        *,
-        penalised: bool,
-    ) -> Floats | None:
+    def _counts(self, mdp: MDP, data: TrainingData, *, penalised: bool) -> Floats | None:
         """Return the feature counts of both sets, each by its own actions; None if nothing needs them."""
-        if self.likelihood_ == "choices" and not penalised:
-            return None
-        if isinstance(unlabelled, StreamedTrajectories):
-            found: Floats = counts_of_both(mdp, expert, unlabelled)
-            return found
-        sets = {" of expert": expert} | ({} if unlabelled is None else {" of unlabelled": unlabelled})
-        return np.concatenate([checked_feature_counts(mdp, some, whose) for whose, some in sets.items()])
+        return data.counts(mdp) if penalised or self.likelihood_ == "counts" else None
 
     def _objective(
         self,

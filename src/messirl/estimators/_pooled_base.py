@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +17,8 @@ from messirl.estimators._initialization import WarmStart, first_theta
 from messirl.estimators._lockstep import Question
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.estimators._saddle_point import upward
-from messirl.estimators._streaming import Together
-from messirl.objective import Evaluation, Objective, checked_weights
+from messirl.estimators._training_data import TrainingData, training_objective
+from messirl.objective import Evaluation, Objective
 from messirl.optim.box_search import ASKED, RISING, Result, continued
 
 SADDLES = 3  # saddle points that a search leaves, at most
@@ -54,30 +53,28 @@ class PooledEstimator(MaximumEntropy):
     def _search(
         self,
         mdp: MDP,
-        expert: Trajectories,
-        everyone: Trajectories | Together,
+        data: TrainingData,
         counts: Floats | None,
         quadratic: Floats | None,
         weight: npt.ArrayLike | None,
     ) -> Generator[Question, Evaluation, tuple[Trajectories, Objective, Floats, Result]]:
-        """Search θ for the experts and, with `unlabelled_weight`, for the unlabelled trajectories in `everyone`.
+        """Search θ for the experts and, with `unlabelled_weight`, for the unlabelled trajectories.
 
         Returns the trajectories in the objective, the objective, the initial θ, and the result of the search.
         """
-        light, some, n_expert = float(self.unlabelled_weight), expert, len(expert)
-        pooled = light > 0.0 and len(everyone) > n_expert
-        own = np.ones(n_expert) if weight is None or not pooled else checked_weights(weight, n_expert)
-        if pooled and isinstance(everyone, Together):
-            known = counts if self.likelihood_ == "counts" else None
-            how: dict[str, Any] = {"entropy": self.entropy, "tilted": self.solver != "paper"}
-            objective = everyone.objective(mdp, own, light, counts=known, quadratic=quadratic, **how)
-        else:
-            if pooled:
-                assert isinstance(everyone, Trajectories)
-                some, weight = everyone, np.concatenate([own, np.full(len(everyone) - n_expert, light)])
-            known = None if counts is None else counts[: len(some)]
-            objective = self._objective(mdp, some, known, quadratic, weight, n_expert)
-        objective = objective.penalised(objective.with_prior(quadratic, self.theta_prior))
+        light, some = float(self.unlabelled_weight), data.expert
+        if light > 0.0 and data.trajectories is not None:
+            some = data.trajectories
+        objective = training_objective(
+            mdp,
+            data,
+            self.likelihood_,
+            entropy=self.entropy,
+            weight=weight,
+            light=light,
+            counts=counts,
+            tilted=self.solver != "paper",
+        ).regularised(quadratic, self.theta_prior)
         theta = self._theta_start(mdp, objective)
         result = yield from self._to_a_summit(objective, theta)
         if self._begins_elsewhere and result.converged and not objective.concave:

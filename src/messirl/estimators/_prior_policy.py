@@ -14,8 +14,8 @@ import numpy as np
 from messirl._types import Floats
 from messirl.data.choices import choice_mass, choices_of
 from messirl.data.mdp import MDP
+from messirl.data.streamed_summary import gathered
 from messirl.data.streamed_trajectories import StreamedTrajectories
-from messirl.data.sufficient_statistics import gathered
 from messirl.data.trajectories import Trajectories
 from messirl.data.transition_index import chances
 

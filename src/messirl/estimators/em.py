@@ -91,8 +91,8 @@ class EMMaxEnt(MaximumEntropy):
         self._check_arguments()
         refuse_streamed(unlabelled, "EMMaxEnt", "reweights every trajectory in each round")
         eta = whole("steps_per_round", self.steps_per_round)
-        mdp, everyone = self._read(mdp, expert, unlabelled)
-        counts = self._counts(mdp, expert, unlabelled, penalised=False)
+        mdp, data = self._read(mdp, expert, unlabelled)
+        everyone, counts = data.trajectories, self._counts(mdp, data, penalised=False)
 
         def weighted(weights: Floats) -> Objective:
             return self._objective(mdp, everyone, counts, None, weights, len(expert))

@@ -26,7 +26,6 @@ import numpy as np
 from messirl._checks import numbers
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, THETA_PRIOR, TOL
 from messirl._types import Flags, Floats
-from messirl.data.feature_counts import counts_of_sets
 from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
@@ -34,7 +33,7 @@ from messirl.estimators._central_path import find_maximum
 from messirl.estimators._initialization import WarmStart, bend_at, first_theta, penalised_curvature
 from messirl.estimators._lockstep import answered_alone
 from messirl.estimators._prior_policy import usual_policy
-from messirl.estimators._streaming import Together, counts_of_both, penalty_of
+from messirl.estimators._training_data import TrainingData, training_objective
 from messirl.estimators.registry import LIGHT_RIDGE, METHODS, baseline, equal_trace
 from messirl.objective import Objective, made_likely
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
@@ -199,12 +198,8 @@ class Bench:
     pooled: Flags | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.unlabelled, StreamedTrajectories):
-            self.everyone: Any = Together(self.expert, self.unlabelled)
-            self.counts: Any = counts_of_both(self.mdp, self.expert, self.unlabelled)
-        else:
-            self.everyone = self.expert if self.unlabelled is None else self.expert + self.unlabelled
-            self.counts = counts_of_sets(self.mdp, self.expert, self.unlabelled)
+        self.data = TrainingData(self.expert, self.unlabelled)
+        self.counts: Any = self.data.counts(self.mdp)
         self._penalties: dict[Any, Floats] = {}
         self._based: dict[float | None, MDP] = {None: self.mdp}
         self._likelihoods: dict[tuple[float | None, float], Objective] = {}
@@ -277,31 +272,18 @@ class Bench:
     def likelihood(self, candidate: Candidate) -> Objective:
         """Return the objective of a candidate without its penalty."""
         key = (candidate.strength, candidate.weight)
-        if key not in self._likelihoods and candidate.weight > 0.0 and isinstance(self.everyone, Together):
-            likely = made_likely(self.objective, self.entropy)
-            self._likelihoods[key] = self.everyone.objective(
-                self.based(candidate),
-                np.ones(len(self.expert)),
-                candidate.weight,
-                counts=self.counts if likely == "counts" else None,
-                quadratic=None,
-                entropy=self.entropy,
-                tilted=True,
-            )
         if key not in self._likelihoods:
-            l, some, counts = len(self.expert), self.everyone, self.counts
-            if candidate.weight <= 0.0:
-                some, counts = self.expert, counts[:l]
-            elif self.pooled is not None:
-                rows = np.concatenate([np.arange(l), l + np.flatnonzero(self.pooled)])
-                some, counts = some[rows], counts[rows]
-            self._likelihoods[key] = Objective.from_trajectories(
+            data, counts = self.data, self.counts
+            if self.pooled is not None and isinstance(self.unlabelled, Trajectories):
+                data = TrainingData(self.expert, self.unlabelled[self.pooled])
+                counts = counts[np.concatenate([np.full(len(self.expert), True), self.pooled])]
+            self._likelihoods[key] = training_objective(
                 self.based(candidate),
-                some,
-                self.entropy,
-                objective=made_likely(self.objective, self.entropy),
+                data,
+                made_likely(self.objective, self.entropy),
+                entropy=self.entropy,
+                light=candidate.weight,
                 counts=counts,
-                sample_weight=np.where(np.arange(len(some)) < l, 1.0, candidate.weight),
             )
         return self._likelihoods[key]
 
@@ -325,7 +307,7 @@ class Bench:
 
     def _matrix(self, similarity: Any) -> Floats:
         if similarity not in self._penalties:
-            self._penalties[similarity] = penalty_of(as_similarity(similarity), self.mdp, self.everyone, self.counts)
+            self._penalties[similarity] = self.data.penalty(as_similarity(similarity), self.mdp, self.counts)
         return self._penalties[similarity]
 
     def log_probabilities(self, candidate: Candidate, theta: Floats, held_out: Trajectories) -> Floats:
@@ -343,9 +325,7 @@ class Bench:
     @cached_property
     def _first(self) -> Floats:
         """The number of trajectories that begin in each state, (S,)."""
-        if isinstance(self.everyone, Together):
-            return self.everyone.first(self.mdp)
-        return np.bincount(self.everyone.first, minlength=self.mdp.n_states).astype(np.float64)
+        return self.data.first(self.mdp)
 
     def score(self, candidate: Candidate, theta: Floats, held_out: Trajectories) -> float:
         """Return Σ log-probability of held-out trajectories."""

@@ -27,8 +27,8 @@ from scipy.special import ndtri
 from messirl._defaults import CV, MAX_ITER, SEED, THETA_MAX
 from messirl._types import Flags, Floats, Ints
 from messirl.data.mdp import MDP
+from messirl.data.streamed_summary import gathered
 from messirl.data.streamed_trajectories import StreamedTrajectories
-from messirl.data.sufficient_statistics import gathered
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import check_trajectories
 from messirl.estimators._initialization import WarmStart

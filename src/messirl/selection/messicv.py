@@ -165,13 +165,13 @@ class MESSICV(MaximumEntropy):
         for one in similarities:
             if not as_similarity(one).of_counts:
                 refuse_streamed(unlabelled, f"the similarity {one!r:.80}", "looks at whole trajectories")
-        plain, (mdp, everyone) = mdp, self._read(mdp, expert, unlabelled, counted=True)
-        counts = self._counts(mdp, expert, unlabelled, penalised=True)
+        plain, (mdp, data) = mdp, self._read(mdp, expert, unlabelled, counted=True)
+        counts = self._counts(mdp, data, penalised=True)
         assert counts is not None
         others = unlabelled is not None
         if others and len(expert) >= FEWEST and _all_among(mdp, expert, unlabelled):
             warnings.warn(AMONG.format(n=len(expert)), UserWarning, stacklevel=2)
-        similarities = _defined(similarities, everyone, counts, heard=others)
+        similarities = _defined(similarities, data.trajectories, counts, heard=others)
         based = self.entropy == "causal" and mdp.reference is None
         every = candidates(similarities, self.lambdas, unlabelled=others, based=based)
         yardstick = similarities[0] if similarities else CompleteGraph()
