@@ -84,7 +84,7 @@ class Draw:
 
     def _policy(self, fitted: Fitted, i: int) -> Floats:
         mdp = fitted.bench.based(fitted.candidates[i])
-        first = [some.first for some in (fitted.bench.everyone, self.test) if some is not None]
+        first = [some.first for some in (fitted.bench.data.trajectories, self.test) if some is not None]
         start = np.bincount(np.concatenate(first), minlength=mdp.n_states).astype(np.float64)
         return where_met(mdp, mdp.reward(fitted.thetas[i]), start).table
 

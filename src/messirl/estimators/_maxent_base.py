@@ -47,9 +47,8 @@ from messirl.estimators._lazy_policies import GoalPolicies, StepPolicies
 from messirl.estimators._lockstep import Learning, Question, about
 from messirl.estimators._prior_policy import usual_policy
 from messirl.estimators._reward_base import RewardEstimator
-from messirl.estimators._streaming import EMPTY, check_streamed
 from messirl.estimators._training_data import TrainingData
-from messirl.objective import OBJECTIVES, Evaluation, Objective, check_start, made_likely
+from messirl.objective import OBJECTIVES, Evaluation, Objective, made_likely
 from messirl.optim.box_search import HISTORY, NEAR, Callback, Result
 from messirl.optim.fixed_steps import fixed_steps
 from messirl.planning import NoFiniteValue, log_likelihood
@@ -199,20 +198,9 @@ class MaximumEntropy(RewardEstimator):
 
         counted : whether counts of Σ̃ will be needed, so that files are read only once
         """
-        check_trajectories(mdp, expert, "expert")
-        if len(expert) == 0:
-            raise ValueError("expert is empty: at least one trajectory is needed")
-        if isinstance(unlabelled, StreamedTrajectories):
-            pooled = getattr(self, "unlabelled_weight", 0.0) > 0.0
-            check_streamed(mdp, expert, unlabelled, counted=counted, pooled=pooled)
-        elif unlabelled is not None:
-            check_trajectories(mdp, unlabelled, "unlabelled")
-            check_start(mdp, unlabelled, "unlabelled")
-            if len(unlabelled) == 0:
-                raise ValueError(EMPTY)
-            if (expert.goals is None) != (unlabelled.goals is None):
-                raise ValueError("expert and unlabelled must both have goals, or neither")
-        return self._based(mdp, unlabelled), TrainingData(expert, unlabelled)
+        data = TrainingData(expert, unlabelled)
+        data.check(mdp, counted=counted, pooled=getattr(self, "unlabelled_weight", 0.0) > 0.0)
+        return self._based(mdp, unlabelled), data
 
     def _based(self, mdp: MDP, unlabelled: Trajectories | StreamedTrajectories | None) -> MDP:
         if self.reference is None:

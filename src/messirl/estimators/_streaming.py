@@ -28,24 +28,21 @@ def refuse_streamed(given: Any, who: str, why: str) -> None:
         raise ValueError(f"{who} {why}, so unlabelled trajectories cannot stay in files: {IN_MEMORY}")
 
 
-def check_streamed(
-    mdp: MDP, expert: Trajectories, unlabelled: StreamedTrajectories, *, counted: bool, pooled: bool
-) -> None:
-    """Check trajectories in files against the MDP and the experts, in the pass that gathers what a fit needs of them.
-
-    counted : whether counts will be needed
-    pooled : whether the trajectories enter the likelihood
-    """
-    if expert.goals is not None:
-        raise ValueError(f"expert has goals, but trajectories in files cannot have any: {IN_MEMORY}")
-    if len(unlabelled) == 0:
-        raise ValueError(EMPTY)
-    moved = pooled and unlabelled.with_actions and expert.actions is None
-    gathered(mdp, unlabelled, counted=counted, moved=moved)
+def all_among(mdp: MDP, some: Trajectories, others: Trajectories | StreamedTrajectories) -> bool:
+    """Whether each of some trajectories is, state by state, one of the others, too."""
+    if isinstance(others, StreamedTrajectories):
+        return _all_in_files(mdp, some, others)
+    there = {_content(one) for one in others}
+    return all(_content(one) in there for one in some)
 
 
-def all_among(mdp: MDP, some: Trajectories, streamed: StreamedTrajectories) -> bool:
-    """Whether each of some trajectories is, state by state, one of those in files, too; False if these have no counts.
+def _content(one: Any) -> tuple[bytes, int | None]:
+    states, _, goal = one
+    return states.tobytes(), goal
+
+
+def _all_in_files(mdp: MDP, some: Trajectories, streamed: StreamedTrajectories) -> bool:
+    """Return the same for those in files; False if these have no counts.
 
     Feature counts say whether that can be. Only then are the files read once more.
     """

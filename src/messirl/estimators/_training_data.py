@@ -7,7 +7,7 @@ choices, each times its count.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,9 @@ from messirl.data.streamed_summary import Kinds, gathered, makers
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.sufficient_statistics import SufficientStatistics, pooled_statistics
 from messirl.data.trajectories import Trajectories
-from messirl.objective import Objective, check_alive, checked_weights, never_made
+from messirl.data.validation import check_trajectories
+from messirl.estimators._streaming import EMPTY, IN_MEMORY
+from messirl.objective import Objective, check_alive, check_start, checked_weights, never_made
 from messirl.similarity.base import Similarity
 
 
@@ -44,6 +46,40 @@ class TrainingData:
             return self.expert
         return self.expert + self.unlabelled if isinstance(self.unlabelled, Trajectories) else None
 
+    def check(self, mdp: MDP, *, counted: bool = False, pooled: bool = False) -> None:
+        """Check both sets for a fit; files are read here, once.
+
+        counted : whether counts of the unlabelled trajectories will be needed
+        pooled : whether these enter the likelihood
+        """
+        check_trajectories(mdp, self.expert, "expert")
+        if len(self.expert) == 0:
+            raise ValueError("expert is empty: at least one trajectory is needed")
+        if self.unlabelled is None:
+            return
+        files = isinstance(self.unlabelled, StreamedTrajectories)
+        if files and self.expert.goals is not None:
+            raise ValueError(f"expert has goals, but trajectories in files cannot have any: {IN_MEMORY}")
+        if not len(self.unlabelled):
+            raise ValueError(EMPTY)
+        self.check_unlabelled(mdp, counted=counted, moved=pooled and self.expert.actions is None)
+        if (self.expert.goals is None) != (self.unlabelled.goals is None):
+            raise ValueError("expert and unlabelled must both have goals, or neither")
+
+    def check_unlabelled(self, mdp: MDP, *, start: bool = True, counted: bool = False, moved: bool = False) -> None:
+        """Check the unlabelled trajectories; those in files in the pass that gathers what a fit needs of them.
+
+        start : whether those in memory must begin where the MDP's own start is positive, as those in files must
+        counted, moved : as for `gathered`
+        """
+        if isinstance(self.unlabelled, StreamedTrajectories):
+            gathered(mdp, self.unlabelled, counted=counted, moved=moved)
+            return
+        some: Any = self.unlabelled  # None is refused
+        check_trajectories(mdp, some, "unlabelled")
+        if start:
+            check_start(mdp, some, "unlabelled")
+
     def counts(self, mdp: MDP) -> Any:
         """Return the feature counts of all trajectories, (l + n, d), each set by its own actions.
 
@@ -58,11 +94,17 @@ class TrainingData:
 
     def first(self, mdp: MDP) -> Floats:
         """Count the trajectories that start in each state, (S,)."""
-        some = self.expert if self.trajectories is None else self.trajectories
-        first = np.bincount(some.first, minlength=mdp.n_states).astype(np.float64)
+        first = np.bincount(self.expert.first, minlength=mdp.n_states).astype(np.float64)
         if isinstance(self.unlabelled, StreamedTrajectories):
-            first += gathered(mdp, self.unlabelled).first
-        return first
+            return first + gathered(mdp, self.unlabelled).first
+        return first if self.unlabelled is None else first + np.bincount(self.unlabelled.first, minlength=mdp.n_states)
+
+    def chunks(self, mdp: MDP) -> Iterator[Trajectories]:
+        """Yield the unlabelled trajectories; those in files as many at once as fit in memory."""
+        if isinstance(self.unlabelled, StreamedTrajectories):
+            yield from self.unlabelled.chunks(mdp)
+        elif self.unlabelled is not None:
+            yield self.unlabelled
 
     def penalty(self, measure: Similarity, mdp: MDP, counts: Floats) -> Floats:
         """Return M (d, d) of Eq. 5; for trajectories in files it is cached, since baselines need it too."""

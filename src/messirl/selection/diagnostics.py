@@ -163,9 +163,8 @@ def diagnose(
     _check_fitted(model, mdp, expert)
     if not model.measure.of_counts:
         refuse_streamed(unlabelled, f"the similarity {model.similarity!r:.80}", "looks at whole trajectories")
-    if not isinstance(unlabelled, StreamedTrajectories):
-        check_trajectories(mdp, unlabelled, "unlabelled")
     data = TrainingData(expert, unlabelled)
+    data.check_unlabelled(mdp, start=False, counted=True)
     counts = data.counts(mdp)
     block = model.measure.on(data.trajectories, counts)
     sums = pair_sums(block, values_of(counts, model.theta_))
