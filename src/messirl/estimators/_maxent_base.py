@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import warnings
-from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import flag, is_whole, number
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, SOLVER, STEP_SIZE, THETA_MAX, TOL
@@ -25,39 +22,21 @@ from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import check_trajectories
-from messirl.estimators._central_path import find_maximum
-from messirl.estimators._convergence_report import (
-    BOUNDLESS,
-    OPEN,
-    UNDETERMINED,
-    UNSEEN,
-    IdentifiabilityWarning,
-    Standing,
-    direction,
-    held_by_box,
-    held_by_penalty,
-    largest_parts,
-    not_converged,
-    numbers_of,
-    some_features,
-    widest_direction,
-)
+from messirl.estimators._convergence_report import Standing, judge
 from messirl.estimators._initialization import WarmStart, first_theta
-from messirl.estimators._lazy_policies import GoalPolicies, StepPolicies
-from messirl.estimators._lockstep import Learning, Question, about
-from messirl.estimators._prior_policy import usual_policy
+from messirl.estimators._lazy_policies import fitted_policy
+from messirl.estimators._lockstep import Learning
+from messirl.estimators._prior_policy import with_prior_policy
 from messirl.estimators._reward_base import RewardEstimator
+from messirl.estimators._search import SearchSettings
 from messirl.estimators._training_data import TrainingData
-from messirl.objective import OBJECTIVES, Evaluation, Objective, made_likely
-from messirl.optim.box_search import HISTORY, NEAR, Callback, Result
-from messirl.optim.fixed_steps import fixed_steps
+from messirl.objective import OBJECTIVES, Objective, made_likely
+from messirl.optim.box_search import HISTORY, Result
 from messirl.planning import NoFiniteValue, log_likelihood
 from messirl.planning._validation import check_entropy
 from messirl.planning.choice_scores import trajectory_scores
-from messirl.planning.finite_horizon import CheckpointedSolution
 from messirl.planning.identifiability import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
-from messirl.planning.planner import where_met
 
 SOLVERS = ("lbfgs", "paper")
 
@@ -200,16 +179,7 @@ class MaximumEntropy(RewardEstimator):
         """
         data = TrainingData(expert, unlabelled)
         data.check(mdp, counted=counted, pooled=getattr(self, "unlabelled_weight", 0.0) > 0.0)
-        return self._based(mdp, unlabelled), data
-
-    def _based(self, mdp: MDP, unlabelled: Trajectories | StreamedTrajectories | None) -> MDP:
-        if self.reference is None:
-            return mdp
-        if not isinstance(self.reference, str):
-            return mdp.based_on(self.reference)
-        if unlabelled is None:
-            raise ValueError("reference='unlabelled' needs unlabelled trajectories: pass some to fit, or leave it out")
-        return mdp.based_on(usual_policy(mdp, unlabelled, float(self.reference_strength)))
+        return with_prior_policy(mdp, self.reference, float(self.reference_strength), unlabelled), data
 
     def _counts(self, mdp: MDP, data: TrainingData, *, penalised: bool) -> Floats | None:
         """Return the feature counts of both sets, each by its own actions; None if nothing needs them."""
@@ -252,21 +222,16 @@ class MaximumEntropy(RewardEstimator):
         """Search for θ: yield requests for evaluations of objectives, and return the arguments of `_finish`."""
         raise NotImplementedError
 
-    def _optimise(
-        self, objective: Objective, theta: Floats, max_iter: int, callback: Callback | None
-    ) -> Generator[Question, Evaluation, Result]:
-        shared: dict[str, Any] = {
-            "bound": self._bound,
-            "max_iter": max_iter,
-            "tol": float(self.tol),
-            "callback": callback,
-        }
-        if self.solver == "paper":
-            search = fixed_steps(theta, step_size=float(self.step_size), unit=objective.unit, **shared)
-            return (yield from about(objective, search))
-        near = self.theta_init
-        known = isinstance(near, WarmStart) and theta is near.theta
-        return (yield from find_maximum(objective, near if known else WarmStart(theta), **shared))
+    def _warm_start(self, mdp: MDP, objective: Objective) -> WarmStart:
+        """Return the start of the search: a given `WarmStart`, if it serves, or the initial θ."""
+        given, theta = self.theta_init, self._theta_start(mdp, objective)
+        return given if isinstance(given, WarmStart) and theta is given.theta else WarmStart(theta)
+
+    @property
+    def _settings(self) -> SearchSettings:
+        return SearchSettings(
+            self._bound, self.max_iter, float(self.tol), self.callback, self.solver, float(self.step_size)
+        )
 
     def _finish(
         self, mdp: MDP, expert: Trajectories, objective: Objective, theta_start: Floats, result: Result
@@ -288,12 +253,11 @@ class MaximumEntropy(RewardEstimator):
         self.n_iter_ = result.iterations
         self.gradient_norm_ = result.gradient_norm
         self.quadratic_ = objective.quadratic
-        unidentified = self._unidentified(mdp, expert)
-        flat, length = self._open_direction(objective, result, unidentified)
-        curvature = 1.0 / (objective.sample_size * max(length, 1e-100) ** 2)  # of J, for a change of the size of θ
-        if length > BOUNDLESS or curvature < UNSEEN * (1.0 + abs(result.point.value)):
-            result = replace(result, converged=False, reason=OPEN)
-        self.converged_, self.termination_ = result.converged, result.reason
+        start = None if isinstance(self.theta_init, WarmStart) else theta_start
+        exact, blind = self.solver != "paper", self._unidentified(mdp, expert)
+        found = judge(objective, result, blind, start, bound=self._bound, tol=self.tol, exact=exact)
+        self.converged_, self.termination_ = found.result.converged, found.result.reason
+        self.standing_ = found.standing
         LOG.info(
             "%s: %d expert trajectories, %d iterations, %d evaluations, objective %.8g: %s",
             type(self).__name__,
@@ -303,26 +267,7 @@ class MaximumEntropy(RewardEstimator):
             self.objective_,
             self.termination_,
         )
-        self.standing_ = self._standing(objective, result, unidentified, flat)
-        if flat is not None:
-            warnings.warn(
-                f"the trajectories hardly determine theta along {direction(mdp, flat)}: the standard error is more "
-                "than ten times that. If a choice is always made the same way (separation), its weights have no finite "
-                "optimum. Try theta_prior=10, a penalty, or more trajectories",
-                IdentifiabilityWarning,
-                stacklevel=3,
-            )
-        if not result.converged and result.reason != OPEN:
-            said = f"{type(self).__name__} {not_converged(result, self.standing_, mdp, self.tol)}"
-            warnings.warn(said, ConvergenceWarning, stacklevel=3)
-        if len(unidentified):
-            warnings.warn(
-                f"theta is determined only up to {len(unidentified)} direction(s) among the features "
-                f"{some_features(mdp, self.standing_.unidentified)}: no trajectory distinguishes them. Policies, "
-                "objectives and scores remain valid; these weights cannot be interpreted one by one",
-                IdentifiabilityWarning,
-                stacklevel=3,
-            )
+        found.warn(type(self).__name__, mdp, self.tol, stacklevel=4)
         return self
 
     @property
@@ -332,54 +277,11 @@ class MaximumEntropy(RewardEstimator):
         offset = offsets(self.mdp_)
         return [*self.standing_.remarks(self.mdp_, self.theta_), *(() if offset is None else (offset,))]
 
-    def _open_direction(
-        self, objective: Objective, result: Result, unidentified: Floats
-    ) -> tuple[Floats | None, float]:
-        """Return the least determined change of θ (d,), about as large as the weights; None if all are determined.
-
-        Also return its standard error relative to the weights, 0 if that is not known.
-        """
-        curvature = result.curvature
-        if self.solver == "paper" or result.move.max(initial=0.0) > NEAR or not np.isfinite(objective.sample_size):
-            return None, 0.0
-        if curvature is None and objective.curvature_is_affordable:
-            curvature = -objective.hessian(result.theta)
-        if curvature is None or not np.isfinite(curvature).all():
-            return None, 0.0
-        known = (result.theta, objective.unit, self._bound, unidentified)
-        change, length = widest_direction(objective.sample_size * curvature, *known)
-        return (change / length if length > UNDETERMINED else None), length
-
-    def _standing(self, objective: Objective, result: Result, unidentified: Floats, flat: Floats | None) -> Standing:
-        penalty: tuple[int, ...] = ()
-        if objective.quadratic is not None and not isinstance(self.theta_init, WarmStart):
-            penalty = held_by_penalty(objective.quadratic @ result.theta, self._gap(objective), objective.unit)
-        return Standing(
-            box=held_by_box(result.theta, self._bound),
-            penalty=penalty,
-            unidentified=numbers_of(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
-            unsettled=() if result.converged else numbers_of(result.move > self.tol),
-            undetermined=() if flat is None else numbers_of(largest_parts(flat * objective.unit)),
-        )
-
-    def _gap(self, objective: Objective) -> Floats:
-        """Return the gradient of the likelihood at θ = 0, or at the initial θ: the gap in counts before learning."""
-        plain = objective.penalised(None)
-        nothing = plain(np.zeros(objective.mdp.n_features))
-        return nothing.gradient if np.isfinite(nothing.value) else plain(self.theta_init_).gradient
-
     def _set_policy(self) -> None:
         """Set the policy, and keep its values so that scores need not solve the MDP again."""
-        self._values_: Floats | None = None
-        if self.goals_ is not None:
-            self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_)
-            return
-        found = where_met(self.mdp_, self.reward_, self.start_, entropy=self.entropy)
-        if isinstance(found, CheckpointedSolution):
-            self.policy_ = StepPolicies(found)
-            return
-        self.policy_, self._values_ = np.ascontiguousarray(found.table), found.values
-        self._valued_ = np.array(self.reward_)
+        known = fitted_policy(self.mdp_, self.reward_, self.start_, self.goals_, self.entropy)
+        self.policy_: Any = known[0]
+        self._values_, self._valued_ = known[1], np.array(self.reward_)
 
     def _values(self) -> Floats | None:
         """Return the values of the policy, unless `reward_` was changed since."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 import numpy.typing as npt
 
 from messirl._checks import number
@@ -13,15 +12,13 @@ from messirl._defaults import THETA_PRIOR, UNLABELLED_WEIGHT
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.estimators._initialization import WarmStart, first_theta
+from messirl.estimators._initialization import WarmStart
 from messirl.estimators._lockstep import Question
 from messirl.estimators._maxent_base import MaximumEntropy
-from messirl.estimators._saddle_point import upward
+from messirl.estimators._search import search_beyond_saddles, search_twice
 from messirl.estimators._training_data import TrainingData, training_objective
 from messirl.objective import Evaluation, Objective
-from messirl.optim.box_search import ASKED, RISING, Result, continued
-
-SADDLES = 3  # saddle points that a search leaves, at most
+from messirl.optim.box_search import Result
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -75,45 +72,8 @@ class PooledEstimator(MaximumEntropy):
             counts=counts,
             tilted=self.solver != "paper",
         ).regularised(quadratic, self.theta_prior)
-        theta = self._theta_start(mdp, objective)
-        result = yield from self._to_a_summit(objective, theta)
-        if self._begins_elsewhere and result.converged and not objective.concave:
-            result = yield from self._or_from_default(objective, result)
-        return some, objective, theta, result
-
-    @property
-    def _begins_elsewhere(self) -> bool:
-        """True if the user gave an initial θ."""
-        return self.theta_init is not None and not isinstance(self.theta_init, WarmStart) and self.solver == "lbfgs"
-
-    def _or_from_default(self, objective: Objective, found: Result) -> Generator[Question, Evaluation, Result]:
-        """Search from the default start too, and return the better optimum: there may be several."""
-        left = self.max_iter - found.iterations
-        if left <= 0:
-            return found
-        begin = first_theta(objective.mdp, objective, self._bound)
-        other = yield from self._optimise(objective, begin, left, continued(self.callback, found))
-        if other.stopped:
-            return replace(found.at_a_cost_of(other), reason=ASKED, converged=False)
-        rise = other.point.value - found.point.value
-        if other.converged and rise > RISING * (1.0 + abs(found.point.value)):
-            return other.after(found)
-        return found.at_a_cost_of(other)
-
-    def _to_a_summit(self, objective: Objective, theta: Floats) -> Generator[Question, Evaluation, Result]:
-        """Search from θ, and continue from saddle points on which the search ends."""
-        result = yield from self._optimise(objective, theta, self.max_iter, self.callback)
-        for _ in range(SADDLES):
-            way = upward(objective, result.theta, self._bound) if result.converged else None
-            if way is None:
-                break
-            result = yield from self._over(objective, result, way)
-        return result
-
-    def _over(self, objective: Objective, result: Result, way: Floats) -> Generator[Question, Evaluation, Result]:
-        """Continue the search from a saddle point, along a direction in which J rises."""
-        sides = [np.clip(result.theta + side * way, -self._bound, self._bound) for side in (0.1, -0.1)]
-        begin = max(sides, key=lambda at: objective(at).value)
-        left = self.max_iter - result.iterations
-        beyond = yield from self._optimise(objective, begin, left, continued(self.callback, result))
-        return beyond.after(result)
+        start = self._warm_start(mdp, objective)
+        chosen = self.theta_init is not None and not isinstance(self.theta_init, WarmStart)  # by the user
+        search = search_twice if chosen and self.solver == "lbfgs" else search_beyond_saddles
+        result = yield from search(objective, start, self._settings)
+        return some, objective, start.theta, result
