@@ -25,13 +25,14 @@ import numpy as np
 from messirl import MDP, MESSI, Trajectories
 from messirl._defaults import REFERENCE_STRENGTH, WEAK_PRIOR
 from messirl._types import Floats
+from messirl.estimators._initialization import WarmStart
 from messirl.estimators.uniform import uniform_policy
 from messirl.paper.domains import gridworld, highway, mixture
 from messirl.paper.experiments.curves import interval
 from messirl.planning import log_likelihood, sample, state_visitation
 from messirl.planning.planner import where_met
 from messirl.selection import Candidate, cross_validate
-from messirl.selection.candidates import LAMBDAS, Bench, Fit, candidates
+from messirl.selection.candidates import LAMBDAS, Bench, candidates
 from messirl.selection.cross_validation import splits
 from messirl.selection.expert_agreement import likeness
 from studies import bus, mice
@@ -86,7 +87,7 @@ class Draw:
 
     def _policy(self, fitted: Fitted, i: int) -> Floats:
         mdp = fitted.bench.based(fitted.candidates[i])
-        first = [some.first for some in (fitted.bench.everyone, self.test) if some is not None]
+        first = [some.first for some in (fitted.bench.data.trajectories, self.test) if some is not None]
         start = np.bincount(np.concatenate(first), minlength=mdp.n_states).astype(np.float64)
         return where_met(mdp, mdp.reward(fitted.thetas[i]), start).table
 
@@ -190,7 +191,7 @@ def agreement(folder: str, seed: int) -> Rows:
         found, took = timed(partial(along, draw, path))
         for candidate, theta, near in found:
             exact = np.array([
-                part.log_probabilities(candidate, part.fit(candidate, Fit(candidate, theta, None)), expert[[i]])[0]
+                part.log_probabilities(candidate, part.fit(candidate, WarmStart(theta)), expert[[i]])[0]
                 for i, part in enumerate(parts)
             ])  # fmt: skip
             scores = {"exact": exact.sum() / steps.sum(), "approximate": near.sum() / steps.sum()}

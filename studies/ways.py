@@ -137,7 +137,7 @@ def leave_one_out(bench: Bench, candidate: Candidate, theta: Floats) -> Floats:
         return np.full(len(expert), -np.inf)
     each = np.zeros((len(expert), theta.size))
     np.add.at(each, choices.trip, scale * kinds[choices.kind])
-    made = weights * (bench.everyone.lengths[: weights.size] - 1)
+    made = weights * (bench.data.trajectories.lengths[: weights.size] - 1)
     out = bench.log_probabilities(candidate, theta, expert)
     for i, (weight, left_out) in enumerate(zip(weights, made[: len(expert)] / made.sum(), strict=False)):
         slope = (q @ theta - each[i]) * weight / (1.0 - weight)
@@ -165,7 +165,7 @@ def log_evidence(bench: Bench, candidate: Candidate, theta: Floats, seen: float)
 
 def _shares(bench: Bench, candidate: Candidate) -> tuple[Floats, float]:
     """The weight of every trajectory that is made likely, (m,), and c of the objective of choices."""
-    some = bench.everyone if candidate.weight > 0.0 else bench.expert
+    some = bench.data.trajectories if candidate.weight > 0.0 else bench.expert
     weights = np.where(np.arange(len(some)) < len(bench.expert), 1.0, candidate.weight)
     return weights / weights.sum(), float(weights.sum()) / bench.likelihood(candidate).size
 

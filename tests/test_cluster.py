@@ -29,7 +29,7 @@ import messirl
 from messirl import MESSI, cluster, parallel
 from messirl.app import cli
 from messirl.data.feature_counts import feature_counts
-from messirl.data.sufficient_statistics import gathered
+from messirl.data.streamed_summary import gathered
 from messirl.io import StreamedTrajectories, read_problem, write_trajectories
 from messirl.io.folder.labels import Labels
 from messirl.paper.experiments import reproduction as whole, runner

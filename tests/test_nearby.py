@@ -9,7 +9,7 @@ from problems import KINDS, problem
 
 from messirl import MESSI, MaxEntIRL
 from messirl.estimators._convergence_report import IdentifiabilityWarning
-from messirl.estimators._initialization import Nearby, bend_at, first_theta
+from messirl.estimators._initialization import WarmStart, bend_at, first_theta
 from messirl.estimators.registry import COMPARED, METHODS
 from messirl.inference.baselines import Neighbourhood, compare
 from messirl.objective import Objective
@@ -23,7 +23,7 @@ def nearby(kind, **options):
     mdp, expert, _ = problem(kind)
     model = MaxEntIRL(ridge=0.2, **(PENALISED | options)).fit(mdp, expert)
     likelihood = Objective.from_trajectories(mdp, expert, objective=model.likelihood_)
-    return mdp, expert, Nearby(model.theta_, bend_at(likelihood, model.theta_))
+    return mdp, expert, WarmStart(model.theta_, bend_at(likelihood, model.theta_))
 
 
 @every
@@ -42,7 +42,7 @@ def test_a_wrong_curvature_costs_steps_and_no_more(kind):
     mdp, expert, near = nearby(kind)
     d = mdp.n_features
     for wrong in (1e3 * np.eye(d), 1e-3 * np.eye(d)):
-        model = MaxEntIRL(ridge=0.3, theta_init=Nearby(near.theta, wrong), **PENALISED).fit(mdp, expert)
+        model = MaxEntIRL(ridge=0.3, theta_init=WarmStart(near.theta, wrong), **PENALISED).fit(mdp, expert)
         plain = MaxEntIRL(ridge=0.3, **PENALISED).fit(mdp, expert)
         assert_allclose(model.theta_, plain.theta_, rtol=1e-4, atol=1e-5)
 
@@ -57,7 +57,7 @@ def test_where_the_objective_need_not_be_concave_the_search_begins_as_ever():
 def test_where_values_are_not_finite_the_search_begins_as_ever():
     mdp, expert, _ = nearby("goals")
     objective = Objective.from_trajectories(mdp, expert)
-    lost = Nearby(np.full(mdp.n_features, 10.0), np.eye(mdp.n_features))
+    lost = WarmStart(np.full(mdp.n_features, 10.0), np.eye(mdp.n_features))
     assert not np.isfinite(objective(lost.theta).value)
     assert_array_equal(first_theta(mdp, objective, 500.0, lost), first_theta(mdp, objective, 500.0))
 

@@ -135,7 +135,7 @@ def test_warm_starts_change_nothing(kind):
 
 def test_two_large_matrices_that_print_alike_are_two_similarities():
     bench = bench_of("endless")
-    n = len(bench.everyone)
+    n = len(bench.data)
     a = np.ones((n, n))
     b = a.copy()
     b[10, 12] = b[12, 10] = 0.0

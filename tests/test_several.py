@@ -15,6 +15,7 @@ from worlds import ROUNDING, drawn, never_falls, random_mdp, to_rounding
 import messirl
 from messirl import MESSI, MaxEntIRL, Trajectories, soft_policy
 from messirl.estimators import MixtureMESSI, SeveralExperts
+from messirl.estimators._training_data import TrainingData
 from messirl.estimators.multi_expert import Stacked
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.similarity import RBF
@@ -88,7 +89,7 @@ def test_what_is_shared_is_the_mean_and_own_parts_shrink_with_the_spread():
 def test_the_slope_of_all_groups_is_that_of_finite_differences(kind, objective):
     mdp, expert, _ = problem(kind)
     model, of = SeveralExperts(objective=objective), np.arange(len(expert)) % 3
-    counts = model._counts(mdp, expert, None, penalised=False)
+    counts = model._counts(mdp, TrainingData(expert), penalised=False)
     weight = np.linspace(0.5, 2.0, len(expert))
 
     def part(which):

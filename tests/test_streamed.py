@@ -24,9 +24,10 @@ from messirl.app import cli
 from messirl.data import spill
 from messirl.data.choices import choices_of
 from messirl.data.feature_counts import feature_counts
-from messirl.data.sufficient_statistics import gathered
+from messirl.data.streamed_summary import gathered
 from messirl.estimators._prior_policy import usual_policy
-from messirl.estimators._streaming import Together, all_among, counts_of_both
+from messirl.estimators._streaming import all_among
+from messirl.estimators._training_data import TrainingData, training_objective
 from messirl.io import InputError, StreamedTrajectories, read_problem, read_trajectories, write_trajectories
 from messirl.io.folder.labels import Labels
 from messirl.objective import Objective
@@ -423,14 +424,14 @@ def test_the_objective_of_pooling_from_files_is_the_one_from_memory(tmp_path, ki
     streamed = StreamedTrajectories(spread(table_of(walks), tmp_path / "w"), chunk_rows=9)
     rng = generator(6)
     own, theta = rng.random(len(expert)), -rng.random(mdp.n_features)
-    counts = counts_of_both(mdp, expert, streamed) if counted else None
+    data = TrainingData(expert, streamed)
+    counts = data.counts(mdp) if counted else None
     weights = np.concatenate([own, np.full(len(walks), 0.3)])
     likely = "counts" if counted else "choices"
     one = Objective.from_trajectories(mdp, expert + walks, sample_weight=weights, objective=likely)
-    other = Together(expert, streamed).objective(
-        mdp, own, 0.3, counts=counts, quadratic=None, entropy="causal", tilted=True
-    )
+    other = training_objective(mdp, data, likely, weight=own, light=0.3, counts=counts)
     assert other.size == pytest.approx(one.size, rel=1e-12)
+    assert other.sample_size == pytest.approx(one.sample_size, rel=1e-12)
     here, there = one(theta), other(theta)
     np.testing.assert_allclose(there.value, here.value, rtol=1e-12)
     np.testing.assert_allclose(there.gradient, here.gradient, rtol=1e-11, atol=1e-12)

@@ -18,6 +18,7 @@ from worlds import drawn, maze, random_mdp
 
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories
 from messirl.data.feature_scale import feature_spread, spread_of
+from messirl.estimators import _search
 from messirl.estimators.uniform import uniform_score
 from messirl.inference import estimation_table
 from messirl.inference.baselines import below_chance
@@ -179,13 +180,13 @@ def test_weights_that_run_on_are_not_called_converged_and_are_named():
 
 def test_where_rounding_is_in_the_way_the_data_are_not_blamed(monkeypatch):
     mdp, expert, _ = case("finite")
-    found = MaxEntIRL._optimise
+    found = _search.run_solver
 
-    def rounded(self, *given):  # where rounding ends a search differs between processors
-        result = yield from found(self, *given)
+    def rounded(*given):  # where rounding ends a search differs between processors
+        result = yield from found(*given)
         return replace(result, converged=False, reason=ROUNDING, move=np.full(3, 1e-5))
 
-    monkeypatch.setattr(MaxEntIRL, "_optimise", rounded)
+    monkeypatch.setattr(_search, "run_solver", rounded)
     with pytest.warns(ConvergenceWarning, match=r"1e-05 from its optimum.* Rounding allows no more: use a larger tol"):
         assert MaxEntIRL().fit(mdp, expert).standing_.unsettled == (0, 1, 2)
 

@@ -34,10 +34,11 @@ import scipy.sparse as sp
 from messirl._checks import numbers
 from messirl._text import counted
 from messirl._types import Flags, Floats
-from messirl.data.choices import Choices, choice_mass, choices_of
+from messirl.data.choices import Choices
 from messirl.data.feature_counts import checked_feature_counts
 from messirl.data.feature_scale import feature_spread
 from messirl.data.mdp import MDP
+from messirl.data.sufficient_statistics import SufficientStatistics, statistics_of
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import check_trajectories, start_faults
 from messirl.planning import NoFiniteValue, Planner, Visits, model_for
@@ -151,24 +152,49 @@ class Objective:
         q = None if quadratic is None else np.asarray(quadratic, dtype=np.float64)
         if q is not None and q.shape != (mdp.n_features, mdp.n_features):
             raise ValueError(f"quadratic has shape {q.shape}: it must be ({mdp.n_features}, {mdp.n_features})")
-        planner = _planner(mdp, expert, entropy, weights, tilted=tilted)
+        check_start(mdp, expert, "expert")
         with np.errstate(over="ignore"):  # with infinite weights a prior has no influence
             size = len(expert) if sample_weight is None else float(np.sum(sample_weight))
-        if objective == "choices":
-            made = _choices(mdp, planner, expert, weights, q, size)
-            with np.errstate(invalid="ignore"):
-                made.sample_size = made.size / size / float(weights @ weights)
-            return cast(Self, made)
-        known = checked_feature_counts(mdp, expert) if counts is None else counts
-        found = cls(mdp, planner, weights @ known, q, size=size)
-        found.sample_size = 1.0 / float(weights @ weights)
-        return found
+        known = None
+        if objective == "counts":
+            known = checked_feature_counts(mdp, expert) if counts is None else counts
+        return cls.from_statistics(mdp, statistics_of(mdp, expert, weights, size, known), entropy, q, tilted=tilted)
+
+    @classmethod
+    def from_statistics(
+        cls,
+        mdp: MDP,
+        found: SufficientStatistics,
+        entropy: str = "causal",
+        quadratic: Floats | None = None,
+        *,
+        tilted: bool = True,
+    ) -> Self:
+        """Return J for trajectories with these statistics, for counts or for choices."""
+        if found.trips is not None:
+            planner = Planner.for_trips(mdp, entropy, *found.trips)
+        else:
+            assert found.start is not None
+            planner = Planner(mdp, entropy, found.start, tilted=tilted)
+        if found.counts is not None:
+            made = cls(mdp, planner, found.counts, quadratic, size=found.size)
+            made.sample_size = 1.0 / found.squares
+            return made
+        size = found.size / (found.scale or 1.0)
+        chosen = _of_choices(mdp, planner, found.choices, found.totals, quadratic, size)
+        with np.errstate(invalid="ignore"):
+            chosen.sample_size = size / found.size / found.squares
+        return cast(Self, chosen)
 
     def penalised(self, quadratic: Floats | None) -> Self:
         """Return the same likelihood with another penalty."""
         other = copy(self)
         other.quadratic, other._last = quadratic, None
         return other
+
+    def regularised(self, quadratic: Floats | None, spread: float | None) -> Self:
+        """Return the same likelihood with a penalty Q (d, d) and a normal prior, as of `with_prior`."""
+        return self.penalised(self.with_prior(quadratic, spread))
 
     def barrier(self, theta: Floats) -> Barrier:
         """Return the barrier that is least at θ."""
@@ -370,37 +396,8 @@ class SharedChoices(Objective):
         return value, self.chosen.collected(often), expected.visits
 
 
-def _planner(mdp: MDP, expert: Trajectories, entropy: str, weights: Floats, *, tilted: bool) -> Planner:
-    """Return the planner from the given start, or from the trajectories' own initial states, and goals if any."""
-    if expert.goals is not None:
-        return Planner.for_trips(mdp, entropy, expert.first, expert.goals, weights)
-    check_start(mdp, expert, "expert")
-    start = mdp.start
-    if start is None:
-        start = np.bincount(expert.first, weights, mdp.n_states).astype(np.float64)
-    return Planner(mdp, entropy, start, tilted=tilted)
-
-
-def _choices(
-    mdp: MDP, planner: Planner, expert: Trajectories, weights: Floats, quadratic: Floats | None, n: float
-) -> Objective:
-    scale = choice_scale(mdp, float(weights @ (expert.lengths - 1)), float(weights @ choice_mass(mdp, expert)))
-    choices = choices_of(mdp, expert)
-    return of_choices(mdp, planner, choices, choices.totals(scale * weights), quadratic, n / (scale or 1.0))
-
-
-def choice_scale(mdp: MDP, made: float, mass: float) -> float:
-    """Return c = Σ w_i M_i / Σ w_i T_i, from the mass and the number of the choices made."""
-    if made == 0.0 and mdp.horizon != 1:  # with horizon 1 there are no choices
-        raise ValueError(
-            "no trajectory makes a step, so there is no choice to learn from: give longer trajectories, or use "
-            "objective='counts'"
-        )
-    return mass / (made or 1.0)
-
-
-def of_choices(
-    mdp: MDP, planner: Planner, choices: Choices, totals: Floats, quadratic: Floats | None, size: float
+def _of_choices(
+    mdp: MDP, planner: Planner, choices: Any, totals: Any, quadratic: Floats | None, size: float
 ) -> Objective:
     """Return J of choices with weights `totals` (K,) of their kinds, scaled by c; `size` is N."""
     chosen = Chosen(mdp, choices, totals)

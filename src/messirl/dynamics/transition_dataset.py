@@ -19,7 +19,7 @@ from messirl._npz import within
 from messirl._text import counted
 from messirl._types import Flags, Floats, Ints
 from messirl.data.feature_counts import LONG_TAIL
-from messirl.data.mdp import LARGEST_VALUE
+from messirl.data.mdp_validation import LARGEST_VALUE
 from messirl.data.trajectories import Trajectories
 from messirl.similarity.standardize import deviations
 

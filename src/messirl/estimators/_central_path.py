@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from messirl._types import Floats
-from messirl.estimators._initialization import curvature_at, first_theta
+from messirl.estimators._initialization import PathPoint, WarmStart, curvature_at, first_theta
 from messirl.estimators._lockstep import Question, about
 from messirl.objective import Evaluation, Objective
 from messirl.optim.box_search import ASKED, EDGE, Callback, Result, continued, relative_move, wants_to_stop
@@ -44,28 +44,19 @@ KEPT = 0.15  # largest weight at which a point of the path is a warm start for s
 LIMITED = "the objective rises up to the edge beyond which the model has no finite value: it has no maximum"
 
 
-@dataclass(frozen=True, eq=False)
-class PathPoint:
-    """θ(w), a point of the central path."""
-
-    theta: Floats
-    weight: float
-
-
 def find_maximum(
     objective: Objective,
-    theta: Floats,
+    warm_start: WarmStart,
     *,
     max_iter: int,
     callback: Callback | None = None,
-    curvature: Floats | None = None,
-    inside: PathPoint | None = None,
     **options: Any,
 ) -> Generator[Question, Evaluation, Result]:
-    """Return the maximum of J over the box, from an initial θ; options are those of `seek_maximum`.
+    """Return the maximum of J over the box, from a start; options are those of `seek_maximum`.
 
-    inside : a point of the central path of a similar objective, from which the path, if followed, starts
+    The central path, if followed, starts from the start's point of it.
     """
+    theta, inside = warm_start.theta, warm_start.path_point
     bend = options.pop("bend", None)
     if bend is None and objective.curvature_is_cheap:
         bend = partial(curvature_at, objective, by_differences=False)
@@ -78,7 +69,7 @@ def find_maximum(
         theta,
         max_iter=max_iter,
         callback=callback,
-        curvature=curvature,
+        curvature=warm_start.curvature(objective),
         patience=patience,
         **options,
     )
@@ -154,7 +145,7 @@ def _follow(
         if ahead.move.max() <= REACHED * relative_move(theta, ahead.theta, options["unit"]).max():
             break  # Newton's method converges from here
     search = seek_maximum(best.theta, max_iter=max(left, 0), callback=continued(callback, done, *unseen), **options)
-    found = replace((yield from about(objective, search)).after(done, *unseen), inside=kept)
+    found = replace((yield from about(objective, search)).after(done, *unseen), path_point=kept)
     if left <= 1 and not (found.converged or found.stopped):
         return replace(found, reason=f"max_iter={max_iter} iterations were done")
     return replace(found, reason=LIMITED) if found.reason == EDGE else found

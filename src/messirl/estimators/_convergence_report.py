@@ -17,7 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import null_space
@@ -26,6 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 from messirl._types import Flags, Floats
 from messirl.data.feature_scale import feature_spread
 from messirl.data.mdp import MDP
+from messirl.objective import Objective
 from messirl.optim.box_search import EDGE, NEAR, ROUNDING, UNSETTLED, Result
 from messirl.similarity.approximate_penalty import ApproximationWarning
 
@@ -87,6 +88,100 @@ class Standing:
                 "of the gap to the experts' feature counts. Weaken the penalty, or give the feature in a smaller unit, "
                 "so that its values are larger"
             )
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The result of a search with its report; it has not converged if J is almost flat along some direction.
+
+    unidentified : (k, d) a basis of the unidentified directions
+    flat : (d,) the least determined change of θ, about as large as the weights; None if all are determined
+    """
+
+    result: Result
+    standing: Standing
+    unidentified: Floats
+    flat: Floats | None
+
+    def warn(self, name: str, mdp: MDP, tol: float, stacklevel: int) -> None:
+        """Warn of a search that did not converge, and of directions that are not determined or not identified."""
+        if self.flat is not None:
+            warnings.warn(
+                f"the trajectories hardly determine theta along {direction(mdp, self.flat)}: the standard error is "
+                "more than ten times that. If a choice is always made the same way (separation), its weights have no "
+                "finite optimum. Try theta_prior=10, a penalty, or more trajectories",
+                IdentifiabilityWarning,
+                stacklevel=stacklevel,
+            )
+        if not self.result.converged and self.result.reason != OPEN:
+            said = f"{name} {not_converged(self.result, self.standing, mdp, tol)}"
+            warnings.warn(said, ConvergenceWarning, stacklevel=stacklevel)
+        if len(self.unidentified):
+            warnings.warn(
+                f"theta is determined only up to {len(self.unidentified)} direction(s) among the features "
+                f"{some_features(mdp, self.standing.unidentified)}: no trajectory distinguishes them. Policies, "
+                "objectives and scores remain valid; these weights cannot be interpreted one by one",
+                IdentifiabilityWarning,
+                stacklevel=stacklevel,
+            )
+
+
+def judge(
+    objective: Objective,
+    result: Result,
+    unidentified: Floats,
+    start: Floats | None,
+    *,
+    bound: float,
+    tol: float,
+    exact: bool,
+) -> Outcome:
+    """Return the result of a search for the maximum of an objective, with its report.
+
+    start : (d,) the initial θ; None leaves out the weights that the penalty shrinks
+    exact : whether the search was for the optimum itself
+    """
+    flat, length = _open_direction(objective, result, unidentified, bound) if exact else (None, 0.0)
+    curvature = 1.0 / (objective.sample_size * max(length, 1e-100) ** 2)  # of J, for a change of the size of θ
+    if length > BOUNDLESS or curvature < UNSEEN * (1.0 + abs(result.point.value)):
+        result = replace(result, converged=False, reason=OPEN)
+    penalty: tuple[int, ...] = ()
+    if objective.quadratic is not None and start is not None:
+        penalty = held_by_penalty(objective.quadratic @ result.theta, _gap(objective, start), objective.unit)
+    standing = Standing(
+        box=held_by_box(result.theta, bound),
+        penalty=penalty,
+        unidentified=numbers_of(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
+        unsettled=() if result.converged else numbers_of(result.move > tol),
+        undetermined=() if flat is None else numbers_of(largest_parts(flat * objective.unit)),
+    )
+    return Outcome(result, standing, unidentified, flat)
+
+
+def _open_direction(
+    objective: Objective, result: Result, unidentified: Floats, bound: float
+) -> tuple[Floats | None, float]:
+    """Return the least determined change of θ (d,), about as large as the weights; None if all are determined.
+
+    Also return its standard error relative to the weights, 0 if that is not known.
+    """
+    curvature = result.curvature
+    if result.move.max(initial=0.0) > NEAR or not np.isfinite(objective.sample_size):
+        return None, 0.0
+    if curvature is None and objective.curvature_is_affordable:
+        curvature = -objective.hessian(result.theta)
+    if curvature is None or not np.isfinite(curvature).all():
+        return None, 0.0
+    known = (result.theta, objective.unit, bound, unidentified)
+    change, length = widest_direction(objective.sample_size * curvature, *known)
+    return (change / length if length > UNDETERMINED else None), length
+
+
+def _gap(objective: Objective, start: Floats) -> Floats:
+    """Return the gradient of the likelihood at θ = 0, or at the initial θ: the gap in counts before learning."""
+    plain = objective.penalised(None)
+    nothing = plain(np.zeros(objective.mdp.n_features))
+    return nothing.gradient if np.isfinite(nothing.value) else plain(start).gradient
 
 
 def some_features(mdp: MDP, which: Sequence[int]) -> str:

@@ -14,8 +14,8 @@ from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories, streamed_or_not
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import check_trajectories
-from messirl.estimators._maxent_base import EMPTY
 from messirl.estimators._policy_base import PolicyEstimator
+from messirl.estimators._streaming import EMPTY
 from messirl.objective import check_start
 
 

@@ -1,6 +1,6 @@
 """Initial theta of a search: given, random, or zero; with discount=1 a θ at which values are finite.
 
-Repeated fits to similar data may use a warm start: a `Nearby` fit.
+Repeated fits to similar data may use a `WarmStart`.
 """
 
 from __future__ import annotations
@@ -24,27 +24,42 @@ from messirl.planning.sampling import random_source
 
 
 @dataclass(frozen=True, eq=False)
-class Nearby:
-    """A warm start: a fit to similar data as `theta_init`, which changes the time of a search but not its result.
+class PathPoint:
+    """θ(w), a point of the central path (_central_path.py)."""
 
-    The search starts there if J is concave, and finite there; otherwise from the default. It is for fits of which only
-    the scores are used: the report does not list weights that the penalty shrinks.
+    theta: Floats
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """An initial θ from a fit to similar data, which changes the time of a search but not its result.
+
+    As `theta_init` of an estimator it is used if J is concave, and finite there; otherwise the default is. It is for
+    fits of which only the scores are used: the report does not list weights that the penalty shrinks.
 
     theta : (d,)
-    bend : (d, d) curvature of its likelihood there, −∇²L
+    hessian : (d, d) the Hessian of the negative log-likelihood there, −∇²L; None if it is expensive
+    path_point : a point of the central path to it, if the path was followed
     """
 
     theta: Floats
-    bend: Floats
+    hessian: Floats | None = None
+    path_point: PathPoint | None = None
 
     def serves(self, objective: Objective, bound: float) -> bool:
         """Tell whether the search for the maximum of an objective may start there."""
         within = bool((np.abs(self.theta) < bound).all())
         return within and objective.concave and bool(np.isfinite(objective(self.theta).value))
 
-    def curvature(self, objective: Objective) -> Floats:
+    def curvature(self, objective: Objective) -> Floats | None:
         """Approximate the curvature −∇²J of an objective there, penalty included, (d, d)."""
-        return self.bend if objective.quadratic is None else self.bend + objective.quadratic
+        return penalised_curvature(self.hessian, objective.quadratic)
+
+
+def penalised_curvature(hessian: Floats | None, quadratic: Floats | None) -> Floats | None:
+    """Return −∇²J (d, d) from −∇²L and the penalty's matrix Q; None if the former is not known."""
+    return hessian if hessian is None or quadratic is None else hessian + quadratic
 
 
 def bend_at(likelihood: Objective, theta: Floats) -> Floats | None:
@@ -65,8 +80,8 @@ def curvature_at(objective: Objective, theta: Floats, *, by_differences: bool = 
 
 
 def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None, seed: Any = None) -> Floats:
-    """Return the initial θ (d,): as `given`, an array, "random" or `Nearby`; else zeros, or a feasible θ."""
-    if isinstance(given, Nearby):
+    """Return the initial θ (d,): as `given`, an array, "random" or `WarmStart`; else zeros, or a feasible θ."""
+    if isinstance(given, WarmStart):
         if given.serves(objective, bound):
             return given.theta
         given = None

@@ -14,6 +14,18 @@ from messirl.planning.finite_horizon import CheckpointedSolution
 from messirl.planning.planner import where_met
 
 
+def fitted_policy(
+    mdp: MDP, reward: Floats, start: Floats, goals: Ints | None, entropy: str
+) -> tuple[Any, Floats | None]:
+    """Return the policy of a reward and, if it is one array, its values, with which scores need no other solution."""
+    if goals is not None:
+        return GoalPolicies(mdp, reward, goals, start), None
+    found = where_met(mdp, reward, start, entropy=entropy)
+    if isinstance(found, CheckpointedSolution):
+        return StepPolicies(found), None
+    return np.ascontiguousarray(found.table), found.values
+
+
 class GoalPolicies(Mapping[int, Floats]):
     """A lazy mapping from goal to policy (S, A). Any state may be the goal; iteration is over the experts' goals."""
 

@@ -7,62 +7,38 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import warnings
-from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 
 from messirl._checks import flag, is_whole, number
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl._npz import within
 from messirl._types import Floats, Ints
-from messirl.data.feature_counts import checked_feature_counts
 from messirl.data.feature_scale import offsets
 from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories
-from messirl.data.sufficient_statistics import gathered
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import check_trajectories
-from messirl.estimators._central_path import find_maximum
-from messirl.estimators._convergence_report import (
-    BOUNDLESS,
-    OPEN,
-    UNDETERMINED,
-    UNSEEN,
-    IdentifiabilityWarning,
-    Standing,
-    direction,
-    held_by_box,
-    held_by_penalty,
-    largest_parts,
-    not_converged,
-    numbers_of,
-    some_features,
-    widest_direction,
-)
-from messirl.estimators._initialization import Nearby, first_theta
-from messirl.estimators._lazy_policies import GoalPolicies, StepPolicies
-from messirl.estimators._lockstep import Learning, Question, about
-from messirl.estimators._prior_policy import usual_policy
+from messirl.estimators._convergence_report import Standing, judge
+from messirl.estimators._initialization import WarmStart, first_theta
+from messirl.estimators._lazy_policies import fitted_policy
+from messirl.estimators._lockstep import Learning
+from messirl.estimators._prior_policy import with_prior_policy
 from messirl.estimators._reward_base import RewardEstimator
-from messirl.estimators._streaming import IN_MEMORY, Together, counts_of_both
-from messirl.objective import OBJECTIVES, Evaluation, Objective, check_start, made_likely
-from messirl.optim.box_search import HISTORY, NEAR, Callback, Result
-from messirl.optim.fixed_steps import fixed_steps
+from messirl.estimators._search import SearchSettings
+from messirl.estimators._training_data import TrainingData
+from messirl.objective import OBJECTIVES, Objective, made_likely
+from messirl.optim.box_search import HISTORY, Result
 from messirl.planning import NoFiniteValue, log_likelihood
 from messirl.planning._validation import check_entropy
 from messirl.planning.choice_scores import trajectory_scores
-from messirl.planning.finite_horizon import CheckpointedSolution
 from messirl.planning.identifiability import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
-from messirl.planning.planner import where_met
 
 SOLVERS = ("lbfgs", "paper")
-EMPTY = "unlabelled is empty: pass None to fit without unlabelled trajectories"
 
 LOG = logging.getLogger(__name__)
 
@@ -196,64 +172,18 @@ class MaximumEntropy(RewardEstimator):
         unlabelled: Trajectories | StreamedTrajectories | None,
         *,
         counted: bool = False,
-    ) -> tuple[MDP, Any]:
-        """Check the data, and return the MDP with its prior policy and Σ = Σ* ∪ Σ̃, experts first.
-
-        Σ is a `Together` where Σ̃ is in files.
+    ) -> tuple[MDP, TrainingData]:
+        """Check the data, and return the MDP with its prior policy and Σ = Σ* ∪ Σ̃.
 
         counted : whether counts of Σ̃ will be needed, so that files are read only once
         """
-        check_trajectories(mdp, expert, "expert")
-        if len(expert) == 0:
-            raise ValueError("expert is empty: at least one trajectory is needed")
-        if unlabelled is None:
-            return self._based(mdp, None), expert
-        if isinstance(unlabelled, StreamedTrajectories):
-            return self._read_streamed(mdp, expert, unlabelled, counted=counted)
-        check_trajectories(mdp, unlabelled, "unlabelled")
-        check_start(mdp, unlabelled, "unlabelled")
-        if len(unlabelled) == 0:
-            raise ValueError(EMPTY)
-        if (expert.goals is None) != (unlabelled.goals is None):
-            raise ValueError("expert and unlabelled must both have goals, or neither")
-        return self._based(mdp, unlabelled), expert + unlabelled
+        data = TrainingData(expert, unlabelled)
+        data.check(mdp, counted=counted, pooled=getattr(self, "unlabelled_weight", 0.0) > 0.0)
+        return with_prior_policy(mdp, self.reference, float(self.reference_strength), unlabelled), data
 
-    def _read_streamed(
-        self, mdp: MDP, expert: Trajectories, unlabelled: StreamedTrajectories, *, counted: bool
-    ) -> tuple[MDP, Together]:
-        if expert.goals is not None:
-            raise ValueError(f"expert has goals, but trajectories in files cannot have any: {IN_MEMORY}")
-        if len(unlabelled) == 0:
-            raise ValueError(EMPTY)
-        bare = unlabelled.with_actions and expert.actions is None and getattr(self, "unlabelled_weight", 0.0) > 0.0
-        gathered(mdp, unlabelled, counted=counted, moved=bare)
-        return self._based(mdp, unlabelled), Together(expert, unlabelled)
-
-    def _based(self, mdp: MDP, unlabelled: Trajectories | StreamedTrajectories | None) -> MDP:
-        if self.reference is None:
-            return mdp
-        if not isinstance(self.reference, str):
-            return mdp.based_on(self.reference)
-        if unlabelled is None:
-            raise ValueError("reference='unlabelled' needs unlabelled trajectories: pass some to fit, or leave it out")
-        return mdp.based_on(usual_policy(mdp, unlabelled, float(self.reference_strength)))
-
-    def _counts(
-        self,
-        mdp: MDP,
-        expert: Trajectories,
-        unlabelled: Trajectories | StreamedTrajectories | None,
-        *,
-        penalised: bool,
-    ) -> Floats | None:
+    def _counts(self, mdp: MDP, data: TrainingData, *, penalised: bool) -> Floats | None:
         """Return the feature counts of both sets, each by its own actions; None if nothing needs them."""
-        if self.likelihood_ == "choices" and not penalised:
-            return None
-        if isinstance(unlabelled, StreamedTrajectories):
-            found: Floats = counts_of_both(mdp, expert, unlabelled)
-            return found
-        sets = {" of expert": expert} | ({} if unlabelled is None else {" of unlabelled": unlabelled})
-        return np.concatenate([checked_feature_counts(mdp, some, whose) for whose, some in sets.items()])
+        return data.counts(mdp) if penalised or self.likelihood_ == "counts" else None
 
     def _objective(
         self,
@@ -292,22 +222,16 @@ class MaximumEntropy(RewardEstimator):
         """Search for θ: yield requests for evaluations of objectives, and return the arguments of `_finish`."""
         raise NotImplementedError
 
-    def _optimise(
-        self, objective: Objective, theta: Floats, max_iter: int, callback: Callback | None
-    ) -> Generator[Question, Evaluation, Result]:
-        shared: dict[str, Any] = {
-            "bound": self._bound,
-            "max_iter": max_iter,
-            "tol": float(self.tol),
-            "callback": callback,
-        }
-        if self.solver == "paper":
-            search = fixed_steps(theta, step_size=float(self.step_size), unit=objective.unit, **shared)
-            return (yield from about(objective, search))
-        near = self.theta_init
-        known = isinstance(near, Nearby) and theta is near.theta
-        curvature = near.curvature(objective) if known else None
-        return (yield from find_maximum(objective, theta, curvature=curvature, **shared))
+    def _warm_start(self, mdp: MDP, objective: Objective) -> WarmStart:
+        """Return the start of the search: a given `WarmStart`, if it serves, or the initial θ."""
+        given, theta = self.theta_init, self._theta_start(mdp, objective)
+        return given if isinstance(given, WarmStart) and theta is given.theta else WarmStart(theta)
+
+    @property
+    def _settings(self) -> SearchSettings:
+        return SearchSettings(
+            self._bound, self.max_iter, float(self.tol), self.callback, self.solver, float(self.step_size)
+        )
 
     def _finish(
         self, mdp: MDP, expert: Trajectories, objective: Objective, theta_start: Floats, result: Result
@@ -329,12 +253,11 @@ class MaximumEntropy(RewardEstimator):
         self.n_iter_ = result.iterations
         self.gradient_norm_ = result.gradient_norm
         self.quadratic_ = objective.quadratic
-        unidentified = self._unidentified(mdp, expert)
-        flat, length = self._open_direction(objective, result, unidentified)
-        curvature = 1.0 / (objective.sample_size * max(length, 1e-100) ** 2)  # of J, for a change of the size of θ
-        if length > BOUNDLESS or curvature < UNSEEN * (1.0 + abs(result.point.value)):
-            result = replace(result, converged=False, reason=OPEN)
-        self.converged_, self.termination_ = result.converged, result.reason
+        start = None if isinstance(self.theta_init, WarmStart) else theta_start
+        exact, blind = self.solver != "paper", self._unidentified(mdp, expert)
+        found = judge(objective, result, blind, start, bound=self._bound, tol=self.tol, exact=exact)
+        self.converged_, self.termination_ = found.result.converged, found.result.reason
+        self.standing_ = found.standing
         LOG.info(
             "%s: %d expert trajectories, %d iterations, %d evaluations, objective %.8g: %s",
             type(self).__name__,
@@ -344,26 +267,7 @@ class MaximumEntropy(RewardEstimator):
             self.objective_,
             self.termination_,
         )
-        self.standing_ = self._standing(objective, result, unidentified, flat)
-        if flat is not None:
-            warnings.warn(
-                f"the trajectories hardly determine theta along {direction(mdp, flat)}: the standard error is more "
-                "than ten times that. If a choice is always made the same way (separation), its weights have no finite "
-                "optimum. Try theta_prior=10, a penalty, or more trajectories",
-                IdentifiabilityWarning,
-                stacklevel=3,
-            )
-        if not result.converged and result.reason != OPEN:
-            said = f"{type(self).__name__} {not_converged(result, self.standing_, mdp, self.tol)}"
-            warnings.warn(said, ConvergenceWarning, stacklevel=3)
-        if len(unidentified):
-            warnings.warn(
-                f"theta is determined only up to {len(unidentified)} direction(s) among the features "
-                f"{some_features(mdp, self.standing_.unidentified)}: no trajectory distinguishes them. Policies, "
-                "objectives and scores remain valid; these weights cannot be interpreted one by one",
-                IdentifiabilityWarning,
-                stacklevel=3,
-            )
+        found.warn(type(self).__name__, mdp, self.tol, stacklevel=4)
         return self
 
     @property
@@ -373,54 +277,11 @@ class MaximumEntropy(RewardEstimator):
         offset = offsets(self.mdp_)
         return [*self.standing_.remarks(self.mdp_, self.theta_), *(() if offset is None else (offset,))]
 
-    def _open_direction(
-        self, objective: Objective, result: Result, unidentified: Floats
-    ) -> tuple[Floats | None, float]:
-        """Return the least determined change of θ (d,), about as large as the weights; None if all are determined.
-
-        Also return its standard error relative to the weights, 0 if that is not known.
-        """
-        curvature = result.curvature
-        if self.solver == "paper" or result.move.max(initial=0.0) > NEAR or not np.isfinite(objective.sample_size):
-            return None, 0.0
-        if curvature is None and objective.curvature_is_affordable:
-            curvature = -objective.hessian(result.theta)
-        if curvature is None or not np.isfinite(curvature).all():
-            return None, 0.0
-        known = (result.theta, objective.unit, self._bound, unidentified)
-        change, length = widest_direction(objective.sample_size * curvature, *known)
-        return (change / length if length > UNDETERMINED else None), length
-
-    def _standing(self, objective: Objective, result: Result, unidentified: Floats, flat: Floats | None) -> Standing:
-        penalty: tuple[int, ...] = ()
-        if objective.quadratic is not None and not isinstance(self.theta_init, Nearby):
-            penalty = held_by_penalty(objective.quadratic @ result.theta, self._gap(objective), objective.unit)
-        return Standing(
-            box=held_by_box(result.theta, self._bound),
-            penalty=penalty,
-            unidentified=numbers_of(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
-            unsettled=() if result.converged else numbers_of(result.move > self.tol),
-            undetermined=() if flat is None else numbers_of(largest_parts(flat * objective.unit)),
-        )
-
-    def _gap(self, objective: Objective) -> Floats:
-        """Return the gradient of the likelihood at θ = 0, or at the initial θ: the gap in counts before learning."""
-        plain = objective.penalised(None)
-        nothing = plain(np.zeros(objective.mdp.n_features))
-        return nothing.gradient if np.isfinite(nothing.value) else plain(self.theta_init_).gradient
-
     def _set_policy(self) -> None:
         """Set the policy, and keep its values so that scores need not solve the MDP again."""
-        self._values_: Floats | None = None
-        if self.goals_ is not None:
-            self.policy_: Any = GoalPolicies(self.mdp_, self.reward_, self.goals_, self.start_)
-            return
-        found = where_met(self.mdp_, self.reward_, self.start_, entropy=self.entropy)
-        if isinstance(found, CheckpointedSolution):
-            self.policy_ = StepPolicies(found)
-            return
-        self.policy_, self._values_ = np.ascontiguousarray(found.table), found.values
-        self._valued_ = np.array(self.reward_)
+        known = fitted_policy(self.mdp_, self.reward_, self.start_, self.goals_, self.entropy)
+        self.policy_: Any = known[0]
+        self._values_, self._valued_ = known[1], np.array(self.reward_)
 
     def _values(self) -> Floats | None:
         """Return the values of the policy, unless `reward_` was changed since."""

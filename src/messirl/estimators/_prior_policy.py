@@ -9,15 +9,30 @@ unlabelled trajectories determine the population policy; θ, how the experts dif
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from messirl._types import Floats
 from messirl.data.choices import choice_mass, choices_of
 from messirl.data.mdp import MDP
+from messirl.data.streamed_summary import gathered
 from messirl.data.streamed_trajectories import StreamedTrajectories
-from messirl.data.sufficient_statistics import gathered
 from messirl.data.trajectories import Trajectories
 from messirl.data.transition_index import chances
+
+
+def with_prior_policy(
+    mdp: MDP, reference: Any, strength: float, unlabelled: Trajectories | StreamedTrajectories | None
+) -> MDP:
+    """Return the MDP with a prior policy: an array (S, A), "unlabelled" for the population policy, or None."""
+    if reference is None:
+        return mdp
+    if not isinstance(reference, str):
+        return mdp.based_on(reference)
+    if unlabelled is None:
+        raise ValueError("reference='unlabelled' needs unlabelled trajectories: pass some to fit, or leave it out")
+    return mdp.based_on(usual_policy(mdp, unlabelled, strength))
 
 
 def usual_policy(mdp: MDP, trajectories: Trajectories | StreamedTrajectories, strength: float) -> Floats:

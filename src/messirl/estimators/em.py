@@ -20,9 +20,11 @@ from messirl._types import Floats
 from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.estimators._initialization import WarmStart
 from messirl.estimators._lockstep import Learning, answered_alone
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.estimators._prior_policy import base_counts
+from messirl.estimators._search import run_solver
 from messirl.estimators._streaming import refuse_streamed
 from messirl.objective import Objective
 from messirl.optim.box_search import Callback, Result
@@ -91,19 +93,22 @@ class EMMaxEnt(MaximumEntropy):
         self._check_arguments()
         refuse_streamed(unlabelled, "EMMaxEnt", "reweights every trajectory in each round")
         eta = whole("steps_per_round", self.steps_per_round)
-        mdp, everyone = self._read(mdp, expert, unlabelled)
-        counts = self._counts(mdp, expert, unlabelled, penalised=False)
+        mdp, data = self._read(mdp, expert, unlabelled)
+        everyone, counts = data.trajectories, self._counts(mdp, data, penalised=False)
 
         def weighted(weights: Floats) -> Objective:
             return self._objective(mdp, everyone, counts, None, weights, len(expert))
 
-        theta_start = theta = self._theta_start(mdp, weighted(np.full(len(everyone), 1.0)))
+        start = self._warm_start(mdp, weighted(np.full(len(everyone), 1.0)))
+        theta_start = theta = start.theta
         parts: list[np.ndarray[Any, Any]] = []
         done, result = 0, None
         while result is None or done < self.max_iter:
             weights = e_step(mdp, theta, self.entropy, everyone, counts)
             objective = weighted(weights)
-            result = yield from self._optimise(objective, theta, min(eta, self.max_iter - done), self._numbered(done))
+            left = min(eta, self.max_iter - done)
+            settings = replace(self._settings, max_iter=left, callback=self._numbered(done))
+            result = yield from run_solver(objective, start, settings)
             steps = result.iterations
             spent = int(parts[-1]["evaluations"][-1]) if parts else 0
             if parts and steps == 0:  # same iteration, new weights
@@ -112,7 +117,7 @@ class EMMaxEnt(MaximumEntropy):
             parts.append(_rows(result, done, spent, 1.0 / float(weights @ weights), keep_first=keep_first))
             moved = np.abs(result.theta - theta) / np.maximum(np.abs(result.theta), 1.0 / objective.unit)
             settled = result.converged and bool(moved.max() <= self.tol)  # also under the new weights
-            done, theta = done + steps, result.theta
+            done, theta, start = done + steps, result.theta, WarmStart(result.theta)
             if settled or steps == 0 or result.stopped:
                 break
         self.weights_ = weights

@@ -17,6 +17,7 @@ from messirl.data.streamed_trajectories import streamed_or_not
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._lockstep import Learning, answered_alone
 from messirl.estimators._pooled_base import PooledEstimator
+from messirl.estimators._training_data import TrainingData
 from messirl.similarity.standardize import deviations
 
 
@@ -88,11 +89,11 @@ class MaxEntIRL(PooledEstimator):
         number("ridge", self.ridge, least=0.0)
         unlabelled, spread = streamed_or_not(unlabelled), self.ridge > 0 and self.standardise
         counted = spread or (self.likelihood_ == "counts" and self.unlabelled_weight > 0)
-        mdp, everyone = self._read(mdp, expert, unlabelled, counted=counted)
-        looked_at = unlabelled if spread or self.unlabelled_weight > 0 else None
-        counts = self._counts(mdp, expert, looked_at, penalised=spread)
+        mdp, data = self._read(mdp, expert, unlabelled, counted=counted)
+        needed = data if spread or self.unlabelled_weight > 0 else TrainingData(expert)
+        counts = self._counts(mdp, needed, penalised=spread)
         quadratic = self._quadratic(mdp, counts)
-        found = yield from self._search(mdp, expert, everyone, counts, quadratic, sample_weight)
+        found = yield from self._search(mdp, data, counts, quadratic, sample_weight)
         return mdp, *found
 
     def _quadratic(self, mdp: MDP, counts: Floats | None) -> Floats | None:

@@ -18,7 +18,8 @@ from messirl.data.streamed_trajectories import streamed_or_not
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._lockstep import Learning, answered_alone
 from messirl.estimators._pooled_base import PooledEstimator
-from messirl.estimators._streaming import penalty_of, refuse_streamed
+from messirl.estimators._streaming import refuse_streamed
+from messirl.estimators._training_data import TrainingData
 from messirl.similarity import (
     RBF,
     CompleteGraph,
@@ -126,14 +127,14 @@ class MESSI(PooledEstimator):
         unlabelled: Any = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Learning:
-        mdp, everyone, counts, penalty, quadratic = self._measured(mdp, expert, unlabelled)
-        found = yield from self._search(mdp, expert, everyone, counts, quadratic, sample_weight)
+        mdp, data, counts, penalty, quadratic = self._measured(mdp, expert, unlabelled)
+        found = yield from self._search(mdp, data, counts, quadratic, sample_weight)
         self.penalty_matrix_ = penalty
         return mdp, *found
 
     def _measured(
         self, mdp: MDP, expert: Trajectories, unlabelled: Any
-    ) -> tuple[MDP, Any, Floats | None, Floats | None, Floats | None]:
+    ) -> tuple[MDP, TrainingData, Floats | None, Floats | None, Floats | None]:
         """Check the data, and return the MDP with its prior policy, Σ and its counts, M of Eq. 5, and λM."""
         self._check_arguments()
         weight = self.lambda0 / self._bound
@@ -141,12 +142,12 @@ class MESSI(PooledEstimator):
         if weight > 0 and not self.measure.of_counts:
             refuse_streamed(unlabelled, f"the similarity {self.similarity!r:.80}", "looks at whole trajectories")
         counted = weight > 0 or self.likelihood_ == "counts"
-        mdp, everyone = self._read(mdp, expert, unlabelled, counted=counted)
-        counts = self._counts(mdp, expert, unlabelled, penalised=weight > 0)
+        mdp, data = self._read(mdp, expert, unlabelled, counted=counted)
+        counts = self._counts(mdp, data, penalised=weight > 0)
         penalty = None if counts is None else np.zeros((mdp.n_features,) * 2)
-        if counts is not None and len(everyone) > 1:  # a penalty needs at least one pair
-            penalty = penalty_of(self.measure, mdp, everyone, counts)
-        return mdp, everyone, counts, penalty, weight * penalty if penalty is not None and weight > 0 else None
+        if counts is not None and len(data) > 1:  # a penalty needs at least one pair
+            penalty = data.penalty(self.measure, mdp, counts)
+        return mdp, data, counts, penalty, weight * penalty if penalty is not None and weight > 0 else None
 
     def _revive(self, parts: Any) -> None:
         super()._revive(parts)

@@ -138,7 +138,8 @@ class MixtureMESSI(Grouped):
         groups: npt.ArrayLike | None = None,
     ) -> Learning:
         refuse_streamed(unlabelled, "MixtureMESSI", "reweights every trajectory in each round")
-        mdp, everyone, _, penalty, quadratic = self._measured(mdp, expert, unlabelled)
+        mdp, data, _, penalty, quadratic = self._measured(mdp, expert, unlabelled)
+        everyone = data.trajectories
         may = self._pinned(groups, len(expert), len(everyone))
         together = self._objective(mdp, everyone, None, None, None, len(expert))
         quadratic = together.with_prior(quadratic, self.theta_prior)

@@ -28,8 +28,10 @@ from messirl._text import listed
 from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
+from messirl.estimators._initialization import WarmStart
 from messirl.estimators._lockstep import Learning, answered_alone
 from messirl.estimators._multi_theta import Grouped, as_labels
+from messirl.estimators._search import search_beyond_saddles
 from messirl.objective import Barrier, Evaluation, Objective, bending, checked_weights
 
 
@@ -126,7 +128,8 @@ class SeveralExperts(Grouped):
             spread,
         )
         theta = self._theta_start(mdp, together)
-        result = yield from self._to_a_summit(stacked, np.tile(theta, found.size))  # type: ignore[arg-type]
+        start = WarmStart(np.tile(theta, found.size))
+        result = yield from search_beyond_saddles(stacked, start, self._settings)  # type: ignore[arg-type]
         self.penalty_matrix_, self.groups_ = penalty, found
         self.thetas_ = result.theta.reshape(found.size, -1)
         shared = together.penalised(together.with_prior(quadratic, self.theta_prior))

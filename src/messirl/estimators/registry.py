@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from messirl.data.mdp import MDP
     from messirl.data.streamed_trajectories import StreamedTrajectories
     from messirl.data.trajectories import Trajectories
+    from messirl.estimators._training_data import TrainingData
 
     Task = tuple[Any, tuple[Any, ...]]
 
@@ -102,25 +103,22 @@ class Method:
         self, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | StreamedTrajectories | None
     ) -> Task:
         """Return the unfitted estimator, with a penalty as strong as that of a MESSI `model`, and its training sets."""
-        from messirl.data.feature_counts import counts_of_sets
-        from messirl.data.trajectories import Trajectories
-        from messirl.estimators._streaming import Together, counts_of_both
+        from messirl.estimators._training_data import TrainingData
 
         settings = model.get_params(deep=False)
         sets: tuple[Any, ...] = (expert, unlabelled) if unlabelled is not None and len(unlabelled) > 0 else (expert,)
         alone = METHODS["MaxEnt"].build(settings), (expert,)
         if self.fitted_to == BOTH and len(sets) == 1:
             return alone
-        everyone: Any = expert
-        if unlabelled is not None:
-            everyone = expert + unlabelled if isinstance(unlabelled, Trajectories) else Together(expert, unlabelled)
+        data = TrainingData(expert, unlabelled)
         if self.shape is not None:
-            count: Any = counts_of_both if isinstance(everyone, Together) else counts_of_sets
-            strength = _as_strong(self.shape, model, mdp, everyone, count(mdp, expert, unlabelled))
+            strength = _as_strong(self.shape, model, mdp, data)
             return alone if strength is None else (self.build(settings | strength), sets)
-        if self.fitted_to == POOLED and isinstance(everyone, Together):  # the sets cannot be merged
+        if self.fitted_to == POOLED and data.trajectories is None:  # the sets cannot be merged
             return self.build(settings | {"unlabelled_weight": 1.0}), sets
-        return self.build(settings), {BOTH: sets, POOLED: (everyone,)}.get(self.fitted_to, (expert,))
+        if self.fitted_to == POOLED:
+            return self.build(settings), (data.trajectories,)
+        return self.build(settings), sets if self.fitted_to == BOTH else (expert,)
 
 
 def baseline(name: str, model: Any, mdp: MDP, expert: Trajectories, unlabelled: Any) -> Task:
@@ -171,17 +169,15 @@ def equal_trace(weight: float, strength: float, shape: Floats) -> float:
     return weight * strength / float(shape.trace())
 
 
-def _as_strong(
-    shape_of: Callable[[Floats], Floats], model: Any, mdp: MDP, everyone: Any, counts: Floats
-) -> dict[str, Any] | None:
+def _as_strong(shape_of: Callable[[Floats], Floats], model: Any, mdp: MDP, data: TrainingData) -> dict[str, Any] | None:
     """Return parameters for a ridge or complete graph as strong as the model's penalty; None if no counts differ."""
-    from messirl.estimators._streaming import penalty_of
     from messirl.similarity import CompleteGraph
     from messirl.similarity.standardize import deviations
 
+    counts = data.counts(mdp)
     if not deviations(counts).any():
         return None
-    strength, shape = float(penalty_of(model.measure, mdp, everyone, counts).trace()), shape_of(counts)
+    strength, shape = float(data.penalty(model.measure, mdp, counts).trace()), shape_of(counts)
     return {
         "ridge": equal_trace(model.lambda0 / model.theta_max, strength, shape),
         "standardise": shape_of is _spread,

@@ -14,7 +14,7 @@ from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
 from messirl.estimators._convergence_report import quietly
-from messirl.estimators._initialization import Nearby, bend_at
+from messirl.estimators._initialization import WarmStart, bend_at
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
@@ -78,7 +78,7 @@ class Neighbourhood:
 
     def __init__(self, expert: Trajectories) -> None:
         self._expert = expert
-        self._known: dict[bool, Nearby] = {}
+        self._known: dict[bool, WarmStart] = {}
 
     def fit(self, estimator: Any, mdp: MDP, data: tuple[Any, ...]) -> None:
         """Fit an estimator to its data."""
@@ -104,7 +104,7 @@ class Neighbourhood:
         if bend is not None:
             values = np.linalg.eigvalsh(bend / np.outer(likelihood.unit, likelihood.unit))
             if values[0] > BENT * values[-1]:
-                self._known[based] = Nearby(model.theta_.copy(), bend)
+                self._known[based] = WarmStart(model.theta_.copy(), bend)
 
 
 def held_out_scores(model: Any, held_out: Trajectories | None) -> tuple[float | None, Floats | None]:

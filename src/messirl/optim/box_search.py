@@ -56,7 +56,7 @@ class Result:
 
     move : (d,) the estimated remaining change of each weight, relative to max(|θ_j|, 1/unit_j)
     curvature : (d, d) −∇² at θ, if the search had an exact Hessian and came close to an optimum
-    inside : an interior point of the central path, if the path was followed
+    path_point : a point of the central path, if the path was followed
     """
 
     theta: Floats
@@ -67,7 +67,7 @@ class Result:
     gradient_norm: float
     move: Floats
     curvature: Floats | None = None
-    inside: Any = None
+    path_point: Any = None
 
     @property
     def iterations(self) -> int:

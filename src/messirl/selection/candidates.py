@@ -26,15 +26,14 @@ import numpy as np
 from messirl._checks import numbers
 from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, THETA_PRIOR, TOL
 from messirl._types import Flags, Floats
-from messirl.data.feature_counts import counts_of_sets
 from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
 from messirl.estimators._central_path import find_maximum
-from messirl.estimators._initialization import bend_at, first_theta
+from messirl.estimators._initialization import WarmStart, bend_at, first_theta, penalised_curvature
 from messirl.estimators._lockstep import answered_alone
 from messirl.estimators._prior_policy import usual_policy
-from messirl.estimators._streaming import Together, counts_of_both, penalty_of
+from messirl.estimators._training_data import TrainingData, training_objective
 from messirl.estimators.registry import LIGHT_RIDGE, METHODS, baseline, equal_trace
 from messirl.objective import Objective, made_likely
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
@@ -135,18 +134,17 @@ class Fit:
     ----------
     candidate : Candidate
         The method and its hyperparameters.
-    theta : array (d,)
-        Its weights.
-    bend : array (d, d) or None
-        The Hessian of its negative log-likelihood there, −∇²L.
-    inside : PathPoint or None
-        A point of the central path to it, if the path was followed.
+    warm_start : WarmStart
+        Its weights and, where known, the Hessian there, as a start of similar fits.
     """
 
     candidate: Candidate
-    theta: Floats
-    bend: Floats | None
-    inside: Any = None
+    warm_start: WarmStart
+
+    @property
+    def theta(self) -> Floats:
+        """Its weights, (d,)."""
+        return self.warm_start.theta
 
 
 @dataclass(eq=False)
@@ -200,12 +198,8 @@ class Bench:
     pooled: Flags | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.unlabelled, StreamedTrajectories):
-            self.everyone: Any = Together(self.expert, self.unlabelled)
-            self.counts: Any = counts_of_both(self.mdp, self.expert, self.unlabelled)
-        else:
-            self.everyone = self.expert if self.unlabelled is None else self.expert + self.unlabelled
-            self.counts = counts_of_sets(self.mdp, self.expert, self.unlabelled)
+        self.data = TrainingData(self.expert, self.unlabelled)
+        self.counts: Any = self.data.counts(self.mdp)
         self._penalties: dict[Any, Floats] = {}
         self._based: dict[float | None, MDP] = {None: self.mdp}
         self._likelihoods: dict[tuple[float | None, float], Objective] = {}
@@ -217,14 +211,15 @@ class Bench:
         """
         made: list[Fit] = []
         for i, candidate in enumerate(every):
-            near = self._near(candidate, made) if known is None else known[i]
-            fit = self.fitted(candidate, near)
-            if known is None:
-                fit = replace(fit, bend=self.bend(candidate, fit.theta))
-                made.append(fit)
-            yield fit
+            if known is not None:
+                near = known[i]
+                yield self.fitted(candidate, None if near is None else near.warm_start)
+                continue
+            found = self.fitted(candidate, self._near(candidate, made)).warm_start
+            made.append(Fit(candidate, replace(found, hessian=self.hessian(candidate, found.theta))))
+            yield made[-1]
 
-    def _near(self, candidate: Candidate, made: Sequence[Fit]) -> Fit | None:
+    def _near(self, candidate: Candidate, made: Sequence[Fit]) -> WarmStart | None:
         """Return the warm start of a candidate: of fits with its prior policy, the last on its path or the nearest λ0.
 
         None if there is none, or if values are not finite there (pooled trajectories may have other goals). Fits
@@ -239,33 +234,29 @@ class Bench:
         else:
             return None
         if near.candidate.weight == candidate.weight or np.isfinite(self.likelihood(candidate)(near.theta).value):
-            return near
+            return near.warm_start
         return None
 
-    def fit(self, candidate: Candidate, near: Fit | None = None) -> Floats:
+    def fit(self, candidate: Candidate, warm_start: WarmStart | None = None) -> Floats:
         """Return θ at the optimum of a candidate."""
-        return self.fitted(candidate, near).theta
+        return self.fitted(candidate, warm_start).theta
 
-    def fitted(self, candidate: Candidate, near: Fit | None = None) -> Fit:
-        """Return the fit of a candidate, warm-started at the fit `near`, or started where values are finite."""
+    def fitted(self, candidate: Candidate, warm_start: WarmStart | None = None) -> Fit:
+        """Return the fit of a candidate, from a warm start or from a θ where values are finite."""
         likelihood, quadratic = self.likelihood(candidate), self.penalty(candidate)
-        if near is None:
+        if warm_start is None:
             begin = first_theta(self.based(candidate), likelihood, self.theta_max)
-            near = Fit(candidate, begin, self.bend(candidate, begin))
+            warm_start = WarmStart(begin, self.hessian(candidate, begin))
         objective = likelihood.penalised(quadratic)
         options: dict[str, Any] = {"bound": self.theta_max, "max_iter": self.max_iter, "tol": self.tol}
 
-        def penalised(bend: Floats | None) -> Floats | None:
-            return bend if bend is None or quadratic is None else bend + quadratic
-
         def bend(theta: Floats) -> Floats | None:
-            return penalised(self.bend(candidate, theta))
+            return penalised_curvature(self.hessian(candidate, theta), quadratic)
 
-        options |= {"curvature": penalised(near.bend), "bend": bend, "inside": near.inside}
-        found = answered_alone(find_maximum(objective, near.theta, certain=False, **options))
-        return Fit(candidate, found.theta, None, found.inside)
+        found = answered_alone(find_maximum(objective, warm_start, bend=bend, certain=False, **options))
+        return Fit(candidate, WarmStart(found.theta, path_point=found.path_point))
 
-    def bend(self, candidate: Candidate, theta: Floats) -> Floats | None:
+    def hessian(self, candidate: Candidate, theta: Floats) -> Floats | None:
         """Return the Hessian −∇²L (d, d) of a candidate at θ; None if it is expensive."""
         return bend_at(self.likelihood(candidate), theta)
 
@@ -281,31 +272,18 @@ class Bench:
     def likelihood(self, candidate: Candidate) -> Objective:
         """Return the objective of a candidate without its penalty."""
         key = (candidate.strength, candidate.weight)
-        if key not in self._likelihoods and candidate.weight > 0.0 and isinstance(self.everyone, Together):
-            likely = made_likely(self.objective, self.entropy)
-            self._likelihoods[key] = self.everyone.objective(
-                self.based(candidate),
-                np.ones(len(self.expert)),
-                candidate.weight,
-                counts=self.counts if likely == "counts" else None,
-                quadratic=None,
-                entropy=self.entropy,
-                tilted=True,
-            )
         if key not in self._likelihoods:
-            l, some, counts = len(self.expert), self.everyone, self.counts
-            if candidate.weight <= 0.0:
-                some, counts = self.expert, counts[:l]
-            elif self.pooled is not None:
-                rows = np.concatenate([np.arange(l), l + np.flatnonzero(self.pooled)])
-                some, counts = some[rows], counts[rows]
-            self._likelihoods[key] = Objective.from_trajectories(
+            data, counts = self.data, self.counts
+            if self.pooled is not None and isinstance(self.unlabelled, Trajectories):
+                data = TrainingData(self.expert, self.unlabelled[self.pooled])
+                counts = counts[np.concatenate([np.full(len(self.expert), True), self.pooled])]
+            self._likelihoods[key] = training_objective(
                 self.based(candidate),
-                some,
-                self.entropy,
-                objective=made_likely(self.objective, self.entropy),
+                data,
+                made_likely(self.objective, self.entropy),
+                entropy=self.entropy,
+                light=candidate.weight,
                 counts=counts,
-                sample_weight=np.where(np.arange(len(some)) < l, 1.0, candidate.weight),
             )
         return self._likelihoods[key]
 
@@ -329,7 +307,7 @@ class Bench:
 
     def _matrix(self, similarity: Any) -> Floats:
         if similarity not in self._penalties:
-            self._penalties[similarity] = penalty_of(as_similarity(similarity), self.mdp, self.everyone, self.counts)
+            self._penalties[similarity] = self.data.penalty(as_similarity(similarity), self.mdp, self.counts)
         return self._penalties[similarity]
 
     def log_probabilities(self, candidate: Candidate, theta: Floats, held_out: Trajectories) -> Floats:
@@ -347,9 +325,7 @@ class Bench:
     @cached_property
     def _first(self) -> Floats:
         """The number of trajectories that begin in each state, (S,)."""
-        if isinstance(self.everyone, Together):
-            return self.everyone.first(self.mdp)
-        return np.bincount(self.everyone.first, minlength=self.mdp.n_states).astype(np.float64)
+        return self.data.first(self.mdp)
 
     def score(self, candidate: Candidate, theta: Floats, held_out: Trajectories) -> float:
         """Return Σ log-probability of held-out trajectories."""

@@ -23,13 +23,14 @@ from messirl._checks import whole
 from messirl._defaults import CV, INFLUENTIAL, SEED, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.data.chunked_reduce import pieces
-from messirl.data.feature_counts import counts_of_sets, one_cut_warning
+from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories, streamed_or_not
 from messirl.data.trajectories import Trajectories, as_trajectories
 from messirl.data.validation import check_trajectories
 from messirl.estimators._convergence_report import quietly
-from messirl.estimators._streaming import counts_of_both, refuse_streamed
+from messirl.estimators._streaming import refuse_streamed
+from messirl.estimators._training_data import TrainingData
 from messirl.estimators.messi import MESSI
 from messirl.inference.standard_errors import check_same
 from messirl.objective import Objective
@@ -160,15 +161,12 @@ def diagnose(
     whole("influential", influential, least=0)
     expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(streamed_or_not(unlabelled), "unlabelled")
     _check_fitted(model, mdp, expert)
-    if isinstance(unlabelled, StreamedTrajectories):
-        if not model.measure.of_counts:
-            refuse_streamed(unlabelled, f"the similarity {model.similarity!r:.80}", "looks at whole trajectories")
-        counts: Any = counts_of_both(mdp, expert, unlabelled)
-        block = model.measure.on(None, counts)
-    else:
-        check_trajectories(mdp, unlabelled, "unlabelled")
-        counts = counts_of_sets(mdp, expert, unlabelled)
-        block = model.measure.on(expert + unlabelled, counts)
+    if not model.measure.of_counts:
+        refuse_streamed(unlabelled, f"the similarity {model.similarity!r:.80}", "looks at whole trajectories")
+    data = TrainingData(expert, unlabelled)
+    data.check_unlabelled(mdp, start=False, counted=True)
+    counts = data.counts(mdp)
+    block = model.measure.on(data.trajectories, counts)
     sums = pair_sums(block, values_of(counts, model.theta_))
     _check_penalty(model, float(sums.sum()), len(counts))
     chosen = MESSICV(

@@ -28,14 +28,14 @@ from messirl._defaults import CV, MAX_ITER, SEED, THETA_MAX
 from messirl._types import Flags, Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories
-from messirl.data.sufficient_statistics import gathered
 from messirl.data.trajectories import Trajectories
-from messirl.data.validation import check_trajectories
+from messirl.estimators._initialization import WarmStart
+from messirl.estimators._training_data import TrainingData
 from messirl.estimators.uniform import uniform_policy, uniform_score
 from messirl.inference.paired_gain import CONFIDENCE, Gain, paired_gain
 from messirl.planning import NoFiniteValue
 from messirl.planning.likelihood import log_policies, step_logs
-from messirl.selection.candidates import Bench, Candidate, Fit
+from messirl.selection.candidates import Bench, Candidate
 from messirl.selection.cross_validation import Split, splits
 from messirl.similarity import CompleteGraph
 
@@ -164,11 +164,9 @@ def likeness(
     It is the log-probability per step under the learnt policy minus that under the uniform one. The model is the causal
     one. If an endless problem has one expert trajectory, its later part is held out.
     """
-    if isinstance(unlabelled, StreamedTrajectories):  # checked as they are read
-        first, chunks = gathered(mdp, unlabelled).first, unlabelled.chunks(mdp)
-    else:
-        check_trajectories(mdp, unlabelled, "unlabelled")
-        first, chunks = np.bincount(unlabelled.first, minlength=mdp.n_states), iter([unlabelled])
+    data = TrainingData(expert, unlabelled)
+    data.check_unlabelled(mdp, start=False)
+    start = data.first(mdp)
     pairs = splits(mdp, expert, cv, groups, random_state)
     options: dict[str, Any] = {"theta_max": theta_max, "max_iter": max_iter, "tol": tol}
     options |= {"yardstick": CompleteGraph()}
@@ -180,9 +178,8 @@ def likeness(
             lessons.pop(next(iter(lessons)))  # the oldest
         lessons[key] = _learn(mdp, expert, pairs, options)
     lesson = lessons[key]
-    start = (first + np.bincount(expert.first, minlength=mdp.n_states)).astype(np.float64)
     reward, parts = mdp.reward(lesson.theta), list[tuple[Floats, Floats, Floats, Ints]]()
-    for some in chunks:
+    for some in data.chunks(mdp):
         parts.append((*_explained(mdp, reward, some, start), some.lengths - 1))
     ratio, times, squares, steps = (np.concatenate(column) for column in zip(*parts, strict=True))
     lean = paired_gain(times, steps.astype(np.float64), steps, LEANING)
@@ -247,11 +244,11 @@ class _Lesson:
 
 def _learn(mdp: MDP, expert: Trajectories, pairs: Sequence[Split], options: dict[str, Any]) -> _Lesson:
     """Return the fit with the prior that predicts held-out experts best."""
-    bench, fits = Bench(mdp, expert, None, **options), list[Fit]()
+    bench, fits = Bench(mdp, expert, None, **options), list[WarmStart]()
     for prior in PRIORS:  # from narrow to wide, each warm-started at the last one
         bench.theta_prior = prior
         theta = bench.fit(ALONE, fits[-1] if fits else None)
-        fits.append(Fit(ALONE, theta, bench.bend(ALONE, theta)))
+        fits.append(WarmStart(theta, bench.hessian(ALONE, theta)))
     scores = np.zeros(len(PRIORS))
     for train, test in pairs:
         steps = max(int((test.lengths - 1).sum()), 1) * len(pairs)

@@ -19,7 +19,7 @@ from messirl._defaults import CV, SEED, SOLVER, STEP_SIZE, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP
-from messirl.data.streamed_trajectories import StreamedTrajectories, streamed_or_not
+from messirl.data.streamed_trajectories import streamed_or_not
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.estimators._streaming import all_among, refuse_streamed
@@ -167,13 +167,13 @@ class MESSICV(MaximumEntropy):
         for one in similarities:
             if not as_similarity(one).of_counts:
                 refuse_streamed(unlabelled, f"the similarity {one!r:.80}", "looks at whole trajectories")
-        plain, (mdp, everyone) = mdp, self._read(mdp, expert, unlabelled, counted=True)
-        counts = self._counts(mdp, expert, unlabelled, penalised=True)
+        plain, (mdp, data) = mdp, self._read(mdp, expert, unlabelled, counted=True)
+        counts = self._counts(mdp, data, penalised=True)
         assert counts is not None
         others = unlabelled is not None
-        if others and len(expert) >= FEWEST and _all_among(mdp, expert, unlabelled):
+        if others and len(expert) >= FEWEST and all_among(mdp, expert, unlabelled):
             warnings.warn(AMONG.format(n=len(expert)), UserWarning, stacklevel=2)
-        similarities = _defined(similarities, everyone, counts, heard=others)
+        similarities = _defined(similarities, data.trajectories, counts, heard=others)
         based = self.entropy == "causal" and mdp.reference is None
         every = candidates(similarities, self.lambdas, unlabelled=others, based=based)
         yardstick = similarities[0] if similarities else CompleteGraph()
@@ -220,19 +220,6 @@ class MESSICV(MaximumEntropy):
         """Write the chosen, fitted model to a file, without the record of the choice."""
         self._fitted()
         self.best_estimator_.save(path)
-
-
-def _all_among(mdp: MDP, expert: Trajectories, unlabelled: Trajectories | StreamedTrajectories) -> bool:
-    """Return whether every expert trajectory is, state by state, an unlabelled one too."""
-    if isinstance(unlabelled, StreamedTrajectories):
-        return all_among(mdp, expert, unlabelled)
-    there = {_content(one) for one in unlabelled}
-    return all(_content(one) in there for one in expert)
-
-
-def _content(one: Any) -> tuple[bytes, int | None]:
-    states, _, goal = one
-    return states.tobytes(), goal
 
 
 def _defined(similarities: Sequence[Any], everyone: Any, counts: Floats, *, heard: bool) -> list[Any]:

@@ -11,8 +11,8 @@ from messirl._types import Floats, Ints
 from messirl.app.workflow.ranking import ranked
 from messirl.app.workflow.split import Parts
 from messirl.data.mdp import MDP
+from messirl.data.streamed_summary import gathered
 from messirl.data.streamed_trajectories import StreamedTrajectories
-from messirl.data.sufficient_statistics import gathered
 from messirl.data.trajectories import Trajectories
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.planning import log_likelihood

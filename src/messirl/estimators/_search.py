@@ -1,0 +1,86 @@
+"""Search for the maximum of J: the solver, then saddle points that it ends on, then a second start where J has several.
+
+A search yields requests for evaluations, so that several of them can be evaluated in a batch (_lockstep.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from messirl._defaults import SOLVER, STEP_SIZE
+from messirl.estimators._central_path import find_maximum
+from messirl.estimators._initialization import WarmStart, first_theta
+from messirl.estimators._lockstep import Question, about
+from messirl.estimators._saddle_point import upward
+from messirl.objective import Evaluation, Objective
+from messirl.optim.box_search import ASKED, RISING, Callback, Result, continued
+from messirl.optim.fixed_steps import fixed_steps
+
+SADDLES = 3  # saddle points that a search leaves, at most
+
+Search = Generator[Question, Evaluation, Result]
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """Settings of a search: the bound of every weight, and the solver's, as the parameters of an estimator."""
+
+    bound: float
+    max_iter: int
+    tol: float
+    callback: Callback | None = None
+    solver: str = SOLVER
+    step_size: float = STEP_SIZE
+
+    def after(self, result: Result) -> SearchSettings:
+        """Return the settings of a search that goes on after a first one."""
+        left = self.max_iter - result.iterations
+        return replace(self, max_iter=left, callback=continued(self.callback, result))
+
+
+def run_solver(objective: Objective, start: WarmStart, settings: SearchSettings) -> Search:
+    """Maximise J by the solver, from a start."""
+    shared: dict[str, Any] = {
+        "bound": settings.bound,
+        "max_iter": settings.max_iter,
+        "tol": settings.tol,
+        "callback": settings.callback,
+    }
+    if settings.solver == "paper":
+        search = fixed_steps(start.theta, step_size=settings.step_size, unit=objective.unit, **shared)
+        return (yield from about(objective, search))
+    return (yield from find_maximum(objective, start, **shared))
+
+
+def search_beyond_saddles(objective: Objective, start: WarmStart, settings: SearchSettings) -> Search:
+    """Maximise J by the solver, and continue from saddle points on which it ends."""
+    result = yield from run_solver(objective, start, settings)
+    for _ in range(SADDLES):
+        way = upward(objective, result.theta, settings.bound) if result.converged else None
+        if way is None:
+            break
+        sides = [np.clip(result.theta + side * way, -settings.bound, settings.bound) for side in (0.1, -0.1)]
+        begin = max(sides, key=lambda at: objective(at).value)
+        beyond = yield from run_solver(objective, WarmStart(begin), settings.after(result))
+        result = beyond.after(result)
+    return result
+
+
+def search_twice(objective: Objective, start: WarmStart, settings: SearchSettings) -> Search:
+    """Maximise J from a start and, where there may be several optima, from the default start; return the better one."""
+    found = yield from search_beyond_saddles(objective, start, settings)
+    again = settings.after(found)
+    if not found.converged or objective.concave or again.max_iter <= 0:
+        return found
+    begin = first_theta(objective.mdp, objective, settings.bound)
+    other = yield from run_solver(objective, WarmStart(begin), again)
+    if other.stopped:
+        return replace(found.at_a_cost_of(other), reason=ASKED, converged=False)
+    rise = other.point.value - found.point.value
+    if other.converged and rise > RISING * (1.0 + abs(found.point.value)):
+        return other.after(found)
+    return found.at_a_cost_of(other)
