@@ -20,15 +20,12 @@ from messirl.data.problem import Problem
 from messirl.data.trajectories import Trajectories
 from messirl.data.transition_index import entry_keys
 from messirl.data.validation import Fault, goal_faults, start_faults, trajectory_faults
-from messirl.estimators._initialization import first_theta
 from messirl.io.folder.parse_tables import Edges, States, Steps, read_edges, read_meta, read_states, read_steps
 from messirl.io.folder.problem_json import Settings
 from messirl.io.tables.columns import SMALL_WHOLE
 from messirl.io.tables.error_collector import LIMIT, Faults
 from messirl.io.tables.label_index import ANY, Ids
 from messirl.io.tables.table import Table, load_table, matches
-from messirl.objective import Objective
-from messirl.planning.dead_ends import dead_end_faults
 
 DENSE = 50_000_000  # maximum number of entries of dense features
 
@@ -289,6 +286,10 @@ def _check_learnable(
     faults: Faults, mdp: MDP, tracks: Tracks, tables: dict[str, Table], called: tuple[Ids, Ids], where: str
 ) -> None:
     """Report what every fit refuses: no choice, no step, trajectories that cannot end, no finite value at any θ."""
+    from messirl.estimators._initialization import first_theta  # reading alone needs none of these
+    from messirl.objective import Objective
+    from messirl.planning.dead_ends import dead_end_faults
+
     every, table = tracks.trajectories, tables["trajectories"]
     if mdp.allowed.sum(axis=1).max() < 2:
         what = "no state has more than one action, so that there is no choice to learn from"
