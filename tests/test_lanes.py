@@ -208,7 +208,7 @@ def test_a_start_in_a_dead_end_is_refused_as_alone():
 
 def search_together(fits):
     """The result of each search."""
-    return {number: found[-1] for number, found in side_by_side(model._learning(*data) for model, data in fits)}
+    return {number: found[-1] for number, found in side_by_side(model._prepare(*data).steps() for model, data in fits)}
 
 
 def fits(kind):

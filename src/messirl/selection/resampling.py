@@ -134,8 +134,8 @@ def _beside_each_other(
     if type(estimator).fit not in (MESSI.fit, MaxEntIRL.fit, EMMaxEnt.fit) or estimator.reference is not None:
         return 1  # others search differently; with a prior policy each fit has its own problem
     with quietly():
-        asked = next(clone(estimator)._learning(mdp, *_some(expert, unlabelled)), None)
-    return 1 if asked is None or asked[0].lane is None else L
+        prepared = clone(estimator)._prepare(mdp, *_some(expert, unlabelled))
+    return 1 if prepared.objective.lane is None else L
 
 
 def _resampled(
@@ -152,7 +152,7 @@ def _resampled(
             (model, data), *_ = again
             model.fit(mdp, *data)
             return [(model.theta_, model.policy_ if expert.goals is None else None)]
-        found = dict(side_by_side(model._learning(mdp, *data) for model, data in again))
+        found = dict(side_by_side(model._prepare(mdp, *data).steps() for model, data in again))
     out: list[tuple[Floats, Floats | None]] = []
     for number in range(len(draws)):
         based, _, objective, _, result = found[number]

@@ -154,7 +154,7 @@ def train_all(every: Iterable[Trial], setting: Setting, scene: Scene) -> dict[Tr
     def searches() -> Iterator[Learning]:
         for trial, of_this in zip(different, rows, strict=True):
             model, data = estimator(trial, setting, scene, recorder(of_this))
-            yield model._learning(scene.mdp, *data)
+            yield model._prepare(scene.mdp, *data).steps()
 
     with quietly():  # similarities may be approximate
         for number, (*_, result) in side_by_side(searches()):
