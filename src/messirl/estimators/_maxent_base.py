@@ -178,7 +178,9 @@ class MaximumEntropy(RewardEstimator):
         """
         data = TrainingData(expert, unlabelled)
         data.check(mdp, counted=counted, pooled=getattr(self, "unlabelled_weight", 0.0) > 0.0)
-        return with_prior_policy(mdp, self.reference, float(self.reference_strength), unlabelled), data
+        if self.reference is not None:
+            mdp = with_prior_policy(mdp, self.reference, float(self.reference_strength), unlabelled)
+        return mdp, data
 
     def _counts(self, mdp: MDP, data: TrainingData, *, penalised: bool) -> Floats | None:
         """Return the feature counts of both sets, each by its own actions; None if nothing needs them."""

@@ -12,12 +12,12 @@ from messirl._defaults import THETA_PRIOR, UNLABELLED_WEIGHT
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.estimators._initialization import WarmStart
-from messirl.estimators._lockstep import Question
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.estimators._search import PreparedFit, search_beyond_saddles, search_twice
 from messirl.estimators._training_data import TrainingData, training_objective
 from messirl.objective import Evaluation, Objective
 from messirl.optim.box_search import Result
+from messirl.optim.lockstep import Question
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

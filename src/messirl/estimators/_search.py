@@ -1,6 +1,6 @@
 """Search for the maximum of J: the solver, then saddle points that it ends on, then a second start where J has several.
 
-A search yields requests for evaluations, so that several of them can be evaluated in a batch (_lockstep.py).
+A search yields requests for evaluations, so that several of them can be evaluated in a batch (optim/lockstep.py).
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from typing import Any
 import numpy as np
 
 from messirl._defaults import SOLVER, STEP_SIZE
+from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
 from messirl.estimators._central_path import find_maximum
 from messirl.estimators._initialization import WarmStart, first_theta
-from messirl.estimators._lockstep import Found, Learning, Question, about, answered_alone
 from messirl.estimators._saddle_point import upward
 from messirl.objective import Evaluation, Objective
 from messirl.optim.box_search import ASKED, RISING, Callback, Result, continued
 from messirl.optim.fixed_steps import fixed_steps
+from messirl.optim.lockstep import Question, about, answered_alone
 
 SADDLES = 3  # saddle points that a search leaves, at most
 
+Found = tuple[MDP, Trajectories, Objective, Floats, Result]  # the arguments that finish a fit
+Learning = Generator[Question, Evaluation, Found]
 Search = Generator[Question, Evaluation, Result]
 
 

@@ -22,13 +22,13 @@ from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._initialization import WarmStart
-from messirl.estimators._lockstep import Question
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.estimators._prior_policy import base_counts
 from messirl.estimators._search import PreparedFit, run_solver
 from messirl.estimators._streaming import refuse_streamed
 from messirl.objective import Evaluation, Objective
 from messirl.optim.box_search import Callback, Result
+from messirl.optim.lockstep import Question
 from messirl.planning import start_values
 from messirl.planning.likelihood import reward_log_likelihood
 

@@ -29,8 +29,8 @@ from messirl._types import Flags, Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.data.validation import check_trajectories
-from messirl.estimators._lockstep import Found
 from messirl.estimators._multi_theta import Grouped, as_labels
+from messirl.estimators._search import Found
 from messirl.estimators._streaming import refuse_streamed
 from messirl.objective import Objective
 from messirl.optim.box_search import ASKED, HISTORY, Result, answered

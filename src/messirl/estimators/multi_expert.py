@@ -29,10 +29,10 @@ from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._initialization import WarmStart
-from messirl.estimators._lockstep import Found, answered_alone
 from messirl.estimators._multi_theta import Grouped, as_labels
-from messirl.estimators._search import search_beyond_saddles
+from messirl.estimators._search import Found, search_beyond_saddles
 from messirl.objective import Barrier, Evaluation, Objective, bending, checked_weights
+from messirl.optim.lockstep import answered_alone
 
 
 @dataclass(eq=False, repr=False)
