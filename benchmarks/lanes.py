@@ -10,7 +10,8 @@ from benchmarks.table import Row, seconds
 from benchmarks.timing import compare
 from messirl import MESSI
 from messirl.estimators._convergence_report import quietly
-from messirl.estimators._lockstep import answered_alone, side_by_side
+from messirl.objective import evaluations
+from messirl.optim.lockstep import side_by_side
 from messirl.paper.domains import Scene, gridworld, highway, mixture, pit
 from messirl.planning.kernels.batched_bellman import L
 
@@ -31,11 +32,12 @@ def rows() -> Iterator[Row]:
 
         def lanes(every=every):
             with quietly():
-                return {n: found[-1] for n, found in side_by_side(model._learning(*data) for model, data in every)}
+                searches = (model._prepare(*data).steps() for model, data in every)
+                return {n: found[-1] for n, found in side_by_side(searches, evaluations)}
 
         def alone(every=every):
             with quietly():
-                return [answered_alone(model._learning(*data))[-1] for model, data in every]
+                return [model._prepare(*data).found()[-1] for model, data in every]
 
         for found, wanted in zip(sorted(lanes().items()), alone(), strict=True):
             np.testing.assert_allclose(found[1].theta, wanted.theta, rtol=0.0, atol=1e-9)

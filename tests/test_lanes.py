@@ -15,11 +15,11 @@ from worlds import maze, random_mdp, ring
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL
 from messirl.data.trajectories import Trajectories
 from messirl.estimators._convergence_report import quietly
-from messirl.estimators._lockstep import SIDE_BY_SIDE, side_by_side
 from messirl.objective import Objective, evaluations
 from messirl.optim.fixed_steps import paper
 from messirl.optim.lbfgs import lbfgs
 from messirl.optim.lbfgs_memory import Secants
+from messirl.optim.lockstep import SIDE_BY_SIDE, side_by_side
 from messirl.paper.domains import gridworld, highway, pit
 from messirl.planning import Planner, batched
 from messirl.planning.batched import expectations, in_lanes
@@ -208,7 +208,8 @@ def test_a_start_in_a_dead_end_is_refused_as_alone():
 
 def search_together(fits):
     """The result of each search."""
-    return {number: found[-1] for number, found in side_by_side(model._learning(*data) for model, data in fits)}
+    searches = (model._prepare(*data).steps() for model, data in fits)
+    return {number: found[-1] for number, found in side_by_side(searches, evaluations)}
 
 
 def fits(kind):

@@ -179,6 +179,8 @@ class StreamedTrajectories:
 
 def in_files(given: Any) -> bool:
     """Return True for trajectories in files: a streamed set, a path, a list of paths or a dataset."""
+    if given is None or isinstance(given, Trajectories):
+        return False
     if isinstance(given, list | tuple):
         return len(given) > 0 and all(isinstance(one, str | PathLike) for one in given)
     return isinstance(given, str | PathLike | StreamedTrajectories) or is_dataset(given)

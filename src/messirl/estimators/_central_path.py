@@ -23,10 +23,10 @@ import numpy as np
 
 from messirl._types import Floats
 from messirl.estimators._initialization import PathPoint, WarmStart, curvature_at, first_theta
-from messirl.estimators._lockstep import Question, about
 from messirl.objective import Evaluation, Objective
 from messirl.optim.box_search import ASKED, EDGE, Callback, Result, continued, relative_move, wants_to_stop
 from messirl.optim.lbfgs import seek_maximum
+from messirl.optim.lockstep import Question, about
 from messirl.optim.newton import seek_by_newton
 from messirl.planning.feasible_theta import feasible_theta
 

@@ -25,10 +25,9 @@ from messirl.data.validation import check_trajectories
 from messirl.estimators._convergence_report import Standing, judge
 from messirl.estimators._initialization import WarmStart, first_theta
 from messirl.estimators._lazy_policies import fitted_policy
-from messirl.estimators._lockstep import Learning
 from messirl.estimators._prior_policy import with_prior_policy
 from messirl.estimators._reward_base import RewardEstimator
-from messirl.estimators._search import SearchSettings
+from messirl.estimators._search import PreparedFit, SearchSettings
 from messirl.estimators._training_data import TrainingData
 from messirl.objective import OBJECTIVES, Objective, made_likely
 from messirl.optim.box_search import HISTORY, Result
@@ -179,7 +178,9 @@ class MaximumEntropy(RewardEstimator):
         """
         data = TrainingData(expert, unlabelled)
         data.check(mdp, counted=counted, pooled=getattr(self, "unlabelled_weight", 0.0) > 0.0)
-        return with_prior_policy(mdp, self.reference, float(self.reference_strength), unlabelled), data
+        if self.reference is not None:
+            mdp = with_prior_policy(mdp, self.reference, float(self.reference_strength), unlabelled)
+        return mdp, data
 
     def _counts(self, mdp: MDP, data: TrainingData, *, penalised: bool) -> Floats | None:
         """Return the feature counts of both sets, each by its own actions; None if nothing needs them."""
@@ -212,14 +213,14 @@ class MaximumEntropy(RewardEstimator):
             return np.asarray(np.clip(self.theta_, -self._bound, self._bound))
         return first_theta(mdp, objective, self._bound, self.theta_init, self.random_state)
 
-    def _learning(
+    def _prepare(
         self,
         mdp: MDP,
         expert: Trajectories,
         unlabelled: Trajectories | None = None,
         sample_weight: npt.ArrayLike | None = None,
-    ) -> Learning:
-        """Search for θ: yield requests for evaluations of objectives, and return the arguments of `_finish`."""
+    ) -> PreparedFit:
+        """Check parameters and data, and return the fit up to its search."""
         raise NotImplementedError
 
     def _warm_start(self, mdp: MDP, objective: Objective) -> WarmStart:

@@ -11,14 +11,13 @@ from messirl._checks import number
 from messirl._defaults import THETA_PRIOR, UNLABELLED_WEIGHT
 from messirl._types import Floats
 from messirl.data.mdp import MDP
-from messirl.data.trajectories import Trajectories
 from messirl.estimators._initialization import WarmStart
-from messirl.estimators._lockstep import Question
 from messirl.estimators._maxent_base import MaximumEntropy
-from messirl.estimators._search import search_beyond_saddles, search_twice
+from messirl.estimators._search import PreparedFit, search_beyond_saddles, search_twice
 from messirl.estimators._training_data import TrainingData, training_objective
 from messirl.objective import Evaluation, Objective
 from messirl.optim.box_search import Result
+from messirl.optim.lockstep import Question
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -47,18 +46,15 @@ class PooledEstimator(MaximumEntropy):
             if self.solver == "paper":
                 raise ValueError("theta_prior is not available with solver='paper' (Alg. 1): use solver='lbfgs'")
 
-    def _search(
+    def _prepare_pooled(
         self,
         mdp: MDP,
         data: TrainingData,
         counts: Floats | None,
         quadratic: Floats | None,
         weight: npt.ArrayLike | None,
-    ) -> Generator[Question, Evaluation, tuple[Trajectories, Objective, Floats, Result]]:
-        """Search θ for the experts and, with `unlabelled_weight`, for the unlabelled trajectories.
-
-        Returns the trajectories in the objective, the objective, the initial θ, and the result of the search.
-        """
+    ) -> PreparedFit:
+        """Return the fit to the experts and, with `unlabelled_weight`, to the others, up to its search."""
         light, some = float(self.unlabelled_weight), data.expert
         if light > 0.0 and data.trajectories is not None:
             some = data.trajectories
@@ -74,6 +70,9 @@ class PooledEstimator(MaximumEntropy):
         ).regularised(quadratic, self.theta_prior)
         start = self._warm_start(mdp, objective)
         chosen = self.theta_init is not None and not isinstance(self.theta_init, WarmStart)  # by the user
-        search = search_twice if chosen and self.solver == "lbfgs" else search_beyond_saddles
-        result = yield from search(objective, start, self._settings)
-        return some, objective, start.theta, result
+        how = search_twice if chosen and self.solver == "lbfgs" else search_beyond_saddles
+
+        def search() -> Generator[Question, Evaluation, tuple[Objective, Result]]:
+            return objective, (yield from how(objective, start, self._settings))
+
+        return PreparedFit(mdp, some, objective, start, search)

@@ -25,9 +25,7 @@ from messirl.data.transition_index import chances
 def with_prior_policy(
     mdp: MDP, reference: Any, strength: float, unlabelled: Trajectories | StreamedTrajectories | None
 ) -> MDP:
-    """Return the MDP with a prior policy: an array (S, A), "unlabelled" for the population policy, or None."""
-    if reference is None:
-        return mdp
+    """Return the MDP with a prior policy: an array (S, A), or "unlabelled" for the population policy."""
     if not isinstance(reference, str):
         return mdp.based_on(reference)
     if unlabelled is None:

@@ -1,27 +1,32 @@
 """Search for the maximum of J: the solver, then saddle points that it ends on, then a second start where J has several.
 
-A search yields requests for evaluations, so that several of them can be evaluated in a batch (_lockstep.py).
+A search yields requests for evaluations, so that several of them can be evaluated in a batch (optim/lockstep.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from messirl._defaults import SOLVER, STEP_SIZE
+from messirl._types import Floats
+from messirl.data.mdp import MDP
+from messirl.data.trajectories import Trajectories
 from messirl.estimators._central_path import find_maximum
 from messirl.estimators._initialization import WarmStart, first_theta
-from messirl.estimators._lockstep import Question, about
 from messirl.estimators._saddle_point import upward
 from messirl.objective import Evaluation, Objective
 from messirl.optim.box_search import ASKED, RISING, Callback, Result, continued
 from messirl.optim.fixed_steps import fixed_steps
+from messirl.optim.lockstep import Question, about, answered_alone
 
 SADDLES = 3  # saddle points that a search leaves, at most
 
+Found = tuple[MDP, Trajectories, Objective, Floats, Result]  # the arguments that finish a fit
+Learning = Generator[Question, Evaluation, Found]
 Search = Generator[Question, Evaluation, Result]
 
 
@@ -40,6 +45,30 @@ class SearchSettings:
         """Return the settings of a search that goes on after a first one."""
         left = self.max_iter - result.iterations
         return replace(self, max_iter=left, callback=continued(self.callback, result))
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFit:
+    """A fit up to its search: the data are read, and the objective and the start are known.
+
+    trajectories : those in the objective
+    search : returns the search for the maximum, which ends with the objective and the result
+    """
+
+    mdp: MDP
+    trajectories: Trajectories
+    objective: Objective
+    start: WarmStart
+    search: Callable[[], Generator[Question, Evaluation, tuple[Objective, Result]]]
+
+    def steps(self) -> Learning:
+        """Search step by step, for batches; end with the arguments that finish the fit."""
+        objective, result = yield from self.search()
+        return self.mdp, self.trajectories, objective, self.start.theta, result
+
+    def found(self) -> Found:
+        """Search, and return the arguments that finish the fit."""
+        return answered_alone(self.steps())
 
 
 def run_solver(objective: Objective, start: WarmStart, settings: SearchSettings) -> Search:

@@ -6,6 +6,7 @@ M-step:  η gradient steps on L with f* = Σ_ζ w_ζ f_ζ
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -21,13 +22,13 @@ from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._initialization import WarmStart
-from messirl.estimators._lockstep import Learning, answered_alone
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.estimators._prior_policy import base_counts
-from messirl.estimators._search import run_solver
+from messirl.estimators._search import PreparedFit, run_solver
 from messirl.estimators._streaming import refuse_streamed
-from messirl.objective import Objective
+from messirl.objective import Evaluation, Objective
 from messirl.optim.box_search import Callback, Result
+from messirl.optim.lockstep import Question
 from messirl.planning import start_values
 from messirl.planning.likelihood import reward_log_likelihood
 
@@ -81,15 +82,15 @@ class EMMaxEnt(MaximumEntropy):
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: TrajectoriesLike | None = None) -> Self:
         """Fit to the expert's and the unlabelled trajectories together."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
-        return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled)))
+        return self._finish(*self._prepare(mdp, expert, unlabelled).found())
 
-    def _learning(
+    def _prepare(
         self,
         mdp: MDP,
         expert: Trajectories,
         unlabelled: Trajectories | None = None,
         sample_weight: npt.ArrayLike | None = None,
-    ) -> Learning:
+    ) -> PreparedFit:
         self._check_arguments()
         refuse_streamed(unlabelled, "EMMaxEnt", "reweights every trajectory in each round")
         eta = whole("steps_per_round", self.steps_per_round)
@@ -99,12 +100,27 @@ class EMMaxEnt(MaximumEntropy):
         def weighted(weights: Floats) -> Objective:
             return self._objective(mdp, everyone, counts, None, weights, len(expert))
 
-        start = self._warm_start(mdp, weighted(np.full(len(everyone), 1.0)))
-        theta_start = theta = start.theta
+        first = weighted(np.full(len(everyone), 1.0))
+        start = self._warm_start(mdp, first)
+
+        def weights_at(theta: Floats) -> Floats:
+            return e_step(mdp, theta, self.entropy, everyone, counts)
+
+        return PreparedFit(mdp, everyone, first, start, lambda: self._rounds(start, eta, weights_at, weighted))
+
+    def _rounds(
+        self,
+        start: WarmStart,
+        eta: int,
+        weights_at: Callable[[Floats], Floats],
+        weighted: Callable[[Floats], Objective],
+    ) -> Generator[Question, Evaluation, tuple[Objective, Result]]:
+        """Alternate the E-step and η iterations of the solver."""
+        theta = start.theta
         parts: list[np.ndarray[Any, Any]] = []
         done, result = 0, None
         while result is None or done < self.max_iter:
-            weights = e_step(mdp, theta, self.entropy, everyone, counts)
+            weights = weights_at(theta)
             objective = weighted(weights)
             left = min(eta, self.max_iter - done)
             settings = replace(self._settings, max_iter=left, callback=self._numbered(done))
@@ -123,8 +139,7 @@ class EMMaxEnt(MaximumEntropy):
         self.weights_ = weights
         history = np.concatenate(parts).view(np.recarray)
         reason = f"all {done} steps were taken" if done == self.max_iter and not result.stopped else result.reason
-        final = replace(result, history=history, reason=reason, converged=settled)
-        return mdp, everyone, objective, theta_start, final
+        return objective, replace(result, history=history, reason=reason, converged=settled)
 
     @property
     def effective_sample_size_(self) -> float:

@@ -15,8 +15,8 @@ from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import streamed_or_not
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
-from messirl.estimators._lockstep import Learning, answered_alone
 from messirl.estimators._pooled_base import PooledEstimator
+from messirl.estimators._search import PreparedFit
 from messirl.estimators._training_data import TrainingData
 from messirl.similarity.standardize import deviations
 
@@ -76,15 +76,15 @@ class MaxEntIRL(PooledEstimator):
             of pyarrow, or `messirl.io.StreamedTrajectories`
         """
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
-        return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight)))
+        return self._finish(*self._prepare(mdp, expert, unlabelled, sample_weight).found())
 
-    def _learning(
+    def _prepare(
         self,
         mdp: MDP,
         expert: Trajectories,
         unlabelled: Trajectories | None = None,
         sample_weight: npt.ArrayLike | None = None,
-    ) -> Learning:
+    ) -> PreparedFit:
         self._check_arguments()
         number("ridge", self.ridge, least=0.0)
         unlabelled, spread = streamed_or_not(unlabelled), self.ridge > 0 and self.standardise
@@ -92,9 +92,7 @@ class MaxEntIRL(PooledEstimator):
         mdp, data = self._read(mdp, expert, unlabelled, counted=counted)
         needed = data if spread or self.unlabelled_weight > 0 else TrainingData(expert)
         counts = self._counts(mdp, needed, penalised=spread)
-        quadratic = self._quadratic(mdp, counts)
-        found = yield from self._search(mdp, data, counts, quadratic, sample_weight)
-        return mdp, *found
+        return self._prepare_pooled(mdp, data, counts, self._quadratic(mdp, counts), sample_weight)
 
     def _quadratic(self, mdp: MDP, counts: Floats | None) -> Floats | None:
         if self.ridge == 0:

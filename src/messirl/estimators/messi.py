@@ -16,8 +16,8 @@ from messirl.data.mdp import MDP
 from messirl.data.mdp_validation import LARGEST_VALUE
 from messirl.data.streamed_trajectories import streamed_or_not
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
-from messirl.estimators._lockstep import Learning, answered_alone
 from messirl.estimators._pooled_base import PooledEstimator
+from messirl.estimators._search import PreparedFit
 from messirl.estimators._streaming import refuse_streamed
 from messirl.estimators._training_data import TrainingData
 from messirl.similarity import (
@@ -112,7 +112,7 @@ class MESSI(PooledEstimator):
             of pyarrow, or `messirl.io.StreamedTrajectories`
         """
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
-        return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight)))
+        return self._finish(*self._prepare(mdp, expert, unlabelled, sample_weight).found())
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
@@ -120,17 +120,16 @@ class MESSI(PooledEstimator):
             raise ValueError(f"lambda0={self.lambda0:g} is too large to compute with: give a smaller one")
         number("theta_max", self.theta_max, above=0.0)
 
-    def _learning(
+    def _prepare(
         self,
         mdp: MDP,
         expert: Trajectories,
         unlabelled: Any = None,
         sample_weight: npt.ArrayLike | None = None,
-    ) -> Learning:
+    ) -> PreparedFit:
         mdp, data, counts, penalty, quadratic = self._measured(mdp, expert, unlabelled)
-        found = yield from self._search(mdp, data, counts, quadratic, sample_weight)
         self.penalty_matrix_ = penalty
-        return mdp, *found
+        return self._prepare_pooled(mdp, data, counts, quadratic, sample_weight)
 
     def _measured(
         self, mdp: MDP, expert: Trajectories, unlabelled: Any

@@ -16,7 +16,6 @@ so that F never decreases. N is the number of all trajectories on the scale of J
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -30,11 +29,11 @@ from messirl._types import Flags, Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.data.validation import check_trajectories
-from messirl.estimators._lockstep import Learning, Question, about, answered_alone
 from messirl.estimators._multi_theta import Grouped, as_labels
+from messirl.estimators._search import Found
 from messirl.estimators._streaming import refuse_streamed
-from messirl.objective import Evaluation, Objective
-from messirl.optim.box_search import ASKED, HISTORY, Result
+from messirl.objective import Objective
+from messirl.optim.box_search import ASKED, HISTORY, Result, answered
 from messirl.optim.lbfgs import seek_maximum
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.sampling import random_source
@@ -128,15 +127,15 @@ class MixtureMESSI(Grouped):
             are unlabelled trajectories, and to unknown groups otherwise
         """
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
-        return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, groups)))
+        return self._finish(*self._solve(mdp, expert, unlabelled, groups))
 
-    def _learning(
+    def _solve(
         self,
         mdp: MDP,
         expert: Trajectories,
         unlabelled: Trajectories | None = None,
         groups: npt.ArrayLike | None = None,
-    ) -> Learning:
+    ) -> Found:
         refuse_streamed(unlabelled, "MixtureMESSI", "reweights every trajectory in each round")
         mdp, data, _, penalty, quadratic = self._measured(mdp, expert, unlabelled)
         everyone = data.trajectories
@@ -148,13 +147,13 @@ class MixtureMESSI(Grouped):
         source, best = random_source(self.random_state), None
         for _ in range(self.n_starts):
             begin = problem.beginning(source, np.tile(theta, (self.n_groups, 1)))
-            found = yield from self._rounds(problem, begin, FIRST, CLIMB[0])
+            found = self._rounds(problem, begin, FIRST, CLIMB[0])
             best = found if best is None or found.objective > best.objective else best
             if found.stopped:
                 break
         assert best is not None, "n_starts is at least 1"
         if not found.stopped:
-            best = yield from self._rounds(problem, best, self.max_rounds, CLIMB[1])
+            best = self._rounds(problem, best, self.max_rounds, CLIMB[1])
         self.penalty_matrix_, self.thetas_, self.weights_ = penalty, best.thetas, best.weights
         self.responsibilities_, self.log_likelihood_ = best.responsibilities, best.log_likelihood
         objective = self._weighted(problem, best.responsibilities[:, 0], len(expert))
@@ -191,7 +190,7 @@ class MixtureMESSI(Grouped):
             return objective
         return objective.penalised(problem.size / objective.size * problem.quadratic)
 
-    def _rounds(self, problem: Problem, state: State, most: int, climb: int) -> Generator[Question, Evaluation, State]:
+    def _rounds(self, problem: Problem, state: State, most: int, climb: int) -> State:
         """Run rounds of EM until the responsibilities converge."""
         for _ in range(most):
             thetas, results = state.thetas.copy(), []
@@ -202,7 +201,7 @@ class MixtureMESSI(Grouped):
                     search = seek_maximum(
                         thetas[k], max_iter=min(climb, self.max_iter), scale=objective.scale, certain=False, **options
                     )
-                    results.append((yield from about(objective, search)))
+                    results.append(answered(objective, search))
                     thetas[k] = results[-1].theta
             before, state = state, problem.after(state, thetas, results)
             moved = float(np.abs(state.responsibilities - before.responsibilities).max())

@@ -29,10 +29,10 @@ from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._initialization import WarmStart
-from messirl.estimators._lockstep import Learning, answered_alone
 from messirl.estimators._multi_theta import Grouped, as_labels
-from messirl.estimators._search import search_beyond_saddles
+from messirl.estimators._search import Found, search_beyond_saddles
 from messirl.objective import Barrier, Evaluation, Objective, bending, checked_weights
+from messirl.optim.lockstep import answered_alone
 
 
 @dataclass(eq=False, repr=False)
@@ -97,16 +97,16 @@ class SeveralExperts(Grouped):
         groups : (l,) the group of each expert trajectory, whole numbers or texts; None: one group
         """
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
-        return self._finish(*answered_alone(self._learning(mdp, expert, unlabelled, sample_weight, groups)))
+        return self._finish(*self._solve(mdp, expert, unlabelled, sample_weight, groups))
 
-    def _learning(
+    def _solve(
         self,
         mdp: MDP,
         expert: Trajectories,
         unlabelled: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
-    ) -> Learning:
+    ) -> Found:
         spread = number("spread", self.spread, above=0.0)
         mdp, _, counts, penalty, quadratic = self._measured(mdp, expert, unlabelled)
         labels = np.zeros(len(expert), dtype=np.int64) if groups is None else as_labels(groups, len(expert))
@@ -129,7 +129,8 @@ class SeveralExperts(Grouped):
         )
         theta = self._theta_start(mdp, together)
         start = WarmStart(np.tile(theta, found.size))
-        result = yield from search_beyond_saddles(stacked, start, self._settings)  # type: ignore[arg-type]
+        search = search_beyond_saddles(stacked, start, self._settings)  # type: ignore[arg-type]
+        result = answered_alone(search)
         self.penalty_matrix_, self.groups_ = penalty, found
         self.thetas_ = result.theta.reshape(found.size, -1)
         shared = together.penalised(together.with_prior(quadratic, self.theta_prior))

@@ -31,11 +31,11 @@ from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
 from messirl.estimators._central_path import find_maximum
 from messirl.estimators._initialization import WarmStart, bend_at, first_theta, penalised_curvature
-from messirl.estimators._lockstep import answered_alone
 from messirl.estimators._prior_policy import usual_policy
 from messirl.estimators._training_data import TrainingData, training_objective
 from messirl.estimators.registry import LIGHT_RIDGE, METHODS, baseline, equal_trace
 from messirl.objective import Objective, made_likely
+from messirl.optim.lockstep import answered_alone
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.similarity.base import as_similarity

@@ -18,12 +18,13 @@ from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
 from messirl.estimators._convergence_report import quietly
-from messirl.estimators._lockstep import side_by_side
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.estimators._streaming import refuse_streamed
 from messirl.estimators.em import EMMaxEnt
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
+from messirl.objective import evaluations
+from messirl.optim.lockstep import side_by_side
 from messirl.parallel import run
 from messirl.planning.kernels.batched_bellman import L
 from messirl.planning.planner import where_met
@@ -134,8 +135,8 @@ def _beside_each_other(
     if type(estimator).fit not in (MESSI.fit, MaxEntIRL.fit, EMMaxEnt.fit) or estimator.reference is not None:
         return 1  # others search differently; with a prior policy each fit has its own problem
     with quietly():
-        asked = next(clone(estimator)._learning(mdp, *_some(expert, unlabelled)), None)
-    return 1 if asked is None or asked[0].lane is None else L
+        prepared = clone(estimator)._prepare(mdp, *_some(expert, unlabelled))
+    return 1 if prepared.objective.lane is None else L
 
 
 def _resampled(
@@ -152,7 +153,8 @@ def _resampled(
             (model, data), *_ = again
             model.fit(mdp, *data)
             return [(model.theta_, model.policy_ if expert.goals is None else None)]
-        found = dict(side_by_side(model._learning(mdp, *data) for model, data in again))
+        searches = (model._prepare(mdp, *data).steps() for model, data in again)
+        found = dict(side_by_side(searches, evaluations))
     out: list[tuple[Floats, Floats | None]] = []
     for number in range(len(draws)):
         based, _, objective, _, result = found[number]

@@ -14,8 +14,10 @@ from typing import Any
 
 from messirl.estimators import MESSI, EMMaxEnt
 from messirl.estimators._convergence_report import quietly
-from messirl.estimators._lockstep import Learning, side_by_side
+from messirl.estimators._search import Learning
 from messirl.estimators.registry import BASELINES, METHODS, baseline
+from messirl.objective import evaluations
+from messirl.optim.lockstep import side_by_side
 from messirl.paper.domains import Scene, mixture
 from messirl.paper.experiments.paper_settings import EXACT, Setting
 
@@ -154,10 +156,10 @@ def train_all(every: Iterable[Trial], setting: Setting, scene: Scene) -> dict[Tr
     def searches() -> Iterator[Learning]:
         for trial, of_this in zip(different, rows, strict=True):
             model, data = estimator(trial, setting, scene, recorder(of_this))
-            yield model._learning(scene.mdp, *data)
+            yield model._prepare(scene.mdp, *data).steps()
 
     with quietly():  # similarities may be approximate
-        for number, (*_, result) in side_by_side(searches()):
+        for number, (*_, result) in side_by_side(searches(), evaluations):
             for row in rows[number]:
                 row["converged"] = bool(result.converged)
     return dict(zip(different, rows, strict=True))

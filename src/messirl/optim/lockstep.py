@@ -1,29 +1,25 @@
 """Batched searches: many fits run concurrently, and their evaluations are computed in batches.
 
-A search is a generator (optim/climb.py): it yields an objective and θ, and is sent the evaluation there. A single
-search is evaluated point by point; concurrent ones are batched if their objectives share an MDP (planning/batched.py).
-The result of a search does not depend on the others.
+A search is a generator (box_search.py): it yields an objective and θ, and is sent the evaluation there. A single search
+is evaluated point by point, concurrent ones by a function that may evaluate several objectives in one batch. The result
+of a search does not depend on the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, TypeVar
 
 from messirl._types import Floats
-from messirl.data.mdp import MDP
-from messirl.data.trajectories import Trajectories
-from messirl.objective import Evaluation, Objective, evaluations
 from messirl.optim.box_search import Asking, Result
 
-Question = tuple[Objective, Floats]
-Found = tuple[MDP, Trajectories, Objective, Floats, Result]  # the arguments that finish a fit
-Learning = Generator[Question, Evaluation, Found]
+Question = tuple[Any, Floats]  # an objective and θ
+Evaluate = Callable[[list[Any], list[Floats]], list[Any]]  # of several objectives, each at its own θ
 T = TypeVar("T")
 SIDE_BY_SIDE = 64  # concurrent searches: enough to fill nearly every batch
 
 
-def about(objective: Objective, search: Asking[Result]) -> Generator[Question, Evaluation, Result]:
+def about(objective: Any, search: Asking[Result]) -> Generator[Question, Any, Result]:
     """Attach the objective to the evaluation requests of a search."""
     try:
         theta = next(search)
@@ -34,7 +30,7 @@ def about(objective: Objective, search: Asking[Result]) -> Generator[Question, E
         return found
 
 
-def answered_alone(search: Generator[Question, Evaluation, T]) -> T:
+def answered_alone(search: Generator[Question, Any, T]) -> T:
     """Run one search and return its result."""
     try:
         objective, theta = next(search)
@@ -45,10 +41,10 @@ def answered_alone(search: Generator[Question, Evaluation, T]) -> T:
         return found
 
 
-def side_by_side(searches: Iterable[Generator[Question, Evaluation, T]]) -> Iterator[tuple[int, T]]:
+def side_by_side(searches: Iterable[Generator[Question, Any, T]], evaluate: Evaluate) -> Iterator[tuple[int, T]]:
     """Run searches concurrently; yield the number and the result of each, in the order in which they end."""
     left = enumerate(searches)
-    going: list[tuple[int, Generator[Question, Evaluation, T], Question]] = []
+    going: list[tuple[int, Generator[Question, Any, T], Question]] = []
     while True:
         while len(going) < SIDE_BY_SIDE and (more := next(left, None)) is not None:
             try:
@@ -57,7 +53,7 @@ def side_by_side(searches: Iterable[Generator[Question, Evaluation, T]]) -> Iter
                 yield more[0], end.value
         if not going:
             return
-        answers = evaluations([asked[0] for _, _, asked in going], [asked[1] for _, _, asked in going])
+        answers = evaluate([asked[0] for _, _, asked in going], [asked[1] for _, _, asked in going])
         still = []
         for (number, search, _), answer in zip(going, answers, strict=True):
             try:
