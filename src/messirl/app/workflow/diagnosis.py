@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from messirl._defaults import CV, INFLUENTIAL, WEAK_PRIOR
+from messirl._parameters import CV, INFLUENTIAL, WEAK_PRIOR
 from messirl.app.workflow.group_by import By, groups_by, likeness_by
 from messirl.app.workflow.model_settings import ModelSettings, make_model, with_features
 from messirl.app.workflow.record import DiagnosisRecord, settings_of

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from messirl import __version__
-from messirl._defaults import THETA_MAX
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.app.workflow import narrative
 from messirl.app.workflow.model_settings import ModelSettings, make_similarity
@@ -267,7 +267,7 @@ def _estimator(settings: RecordingSettings, features: Any, lambda0: float) -> Fi
         features,
         similarity=make_similarity(settings),
         lambda0=lambda0,
-        theta_max=settings.theta_max or THETA_MAX,
+        theta_max=settings.theta_max or default("theta_max"),
         discount=settings.discount,
         objective=settings.objective,
         max_iter=settings.max_iter,

@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from messirl._defaults import THETA_MAX
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.app.workflow.dynamics_split import Estimate, divide_and_estimate
 from messirl.app.workflow.group_by import By, groups_by, likeness_by, scores_by
@@ -237,7 +237,7 @@ def _beside(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: 
     own = model.get_params(deep=False)
     shared = {k: v for k, v in own.items() if k in MESSI().get_params(deep=False)}
     shared |= {"similarity": make_similarity(settings, parts.problem.xy), "lambda0": settings.lambda0}
-    shared |= {"theta_max": settings.theta_max or THETA_MAX, "reference": None, "unlabelled_weight": 0.0}
+    shared |= {"theta_max": settings.theta_max or default("theta_max"), "reference": None, "unlabelled_weight": 0.0}
     itself = entry_of(model)
     if itself is None or parts.unlabelled is not None:  # otherwise chance is the only baseline
         watcher.say("fitting the baselines")

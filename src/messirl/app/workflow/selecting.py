@@ -7,9 +7,10 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
-from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK_PRIOR
+from messirl._docstrings import inherit_documentation
+from messirl._parameters import CV, SETTINGS, parameter
 from messirl.app.workflow.group_by import By, few_experts, groups_by, likeness_by, scores_by
-from messirl.app.workflow.model_settings import check_reference, with_features
+from messirl.app.workflow.model_settings import check_reference, record_of, with_features
 from messirl.app.workflow.preferences import refit_without_penalty
 from messirl.app.workflow.record import SelectionRecord, settings_of, weights
 from messirl.app.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
@@ -25,13 +26,17 @@ from messirl.selection import LAMBDAS, MESSICV, bootstrap, nested_score, stabili
 ENOUGH = 40  # resamples; a 95 % interval from fewer is their whole range
 
 
+SHARED = ("theta_max", "theta_prior", "objective", "reference", "reference_strength")  # arguments of every estimator
+SharedParameters: Any = record_of(parameter(name, ["MESSICV"]) or SETTINGS[name] for name in SHARED)
+
+
 @dataclass(frozen=True)
-class SelectSettings:
+class SelectSettings(SharedParameters):
     """The options of `messirl select`.
 
     Parameters
     ----------
-    cv, theta_max, theta_prior : int, float, float
+    cv : int
         As for `MESSICV`.
     groups : str, optional
         Hold out whole groups of experts, named by this column of the problem's `meta`.
@@ -45,12 +50,6 @@ class SelectSettings:
         The number of resamples for 95 % intervals of θ. None: no intervals.
     features : str, optional
         The names of the features to use, separated by commas. None: all.
-    objective : {"choices", "counts"} or None
-        The objective of every candidate: likelihood of choices, or feature matching.
-    reference : {"unlabelled"}, optional
-        The prior policy of every candidate: the population policy of the unlabelled trajectories. None: none.
-    reference_strength : float
-        The prior strength of that policy, in choices per state.
     seed : int
         The seed of all random numbers.
 
@@ -81,19 +80,16 @@ class SelectSettings:
     lambdas: tuple[float, ...] | None = None
     nested: bool = False
     bootstrap: int | None = None
-    theta_max: float = THETA_MAX
-    theta_prior: float | None = WEAK_PRIOR
     features: str | None = None
-    objective: str | None = OBJECTIVE
-    reference: str | None = None
-    reference_strength: float = REFERENCE_STRENGTH
     seed: int = 0
 
     @property
     def shared(self) -> dict[str, Any]:
         """The arguments of every estimator made here."""
-        names = ("theta_max", "theta_prior", "objective", "reference", "reference_strength")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in SHARED}
+
+
+inherit_documentation(SelectSettings)
 
 
 def select(
