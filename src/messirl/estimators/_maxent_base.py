@@ -130,8 +130,6 @@ class MaximumEntropy(RewardEstimator):
         The matrix Q of the penalty ½ θᵀQθ.
     theta_init_ : array (d,)
         Initial θ of the search.
-    goals_ : array of int or None
-        The distinct goals of the experts, where they have goals.
     likelihood_ : {"choices", "counts"}
         The objective that was used.
     reference_ : array (S, A) or None

@@ -98,8 +98,8 @@ class Method:
 
     @property
     def maximum_entropy(self) -> bool:
-        """True if it is a maximum-entropy method with one θ, of which fits have full records and pages."""
-        return self.kind in ("MESSI", "MaxEntIRL", "EMMaxEnt", "OwnPolicyMESSI")
+        """True if it maximises the entropy of the policy: its fits have a reward, its expected visits and a search."""
+        return self.kind in ("MESSI", "MaxEntIRL", "EMMaxEnt", "OwnPolicyMESSI", "SeveralExperts", "MixtureMESSI")
 
     @property
     def parameters(self) -> list[str]:
@@ -154,8 +154,11 @@ def method_named(name: str) -> Method:
 
 
 def method_of(model: Any) -> Method:
-    """Return the entry of an estimator, by its class."""
-    return next(m for m in METHODS.values() if m.estimator() is type(model) and m.shape is None and not m.sets)
+    """Return the entry of an estimator, by its class and, unless it is a maximum-entropy method, its parameters."""
+    kinds = [m for m in METHODS.values() if m.estimator() is type(model) and m.shape is None]
+    if kinds[0].maximum_entropy:
+        return kinds[0]
+    return next(m for m in reversed(kinds) if m.sets.items() <= model.get_params(deep=False).items())
 
 
 def entry_of(model: Any) -> Method | None:
@@ -175,6 +178,8 @@ def entry_of(model: Any) -> Method | None:
 def described(model: Any) -> tuple[str, str]:
     """Return the label of an estimator on pages, and its training data, by its entry and its parameters."""
     method, weight = method_of(model), getattr(model, "unlabelled_weight", 0.0)
+    if not method.maximum_entropy:
+        return method.label, method.fitted_to
     words, fitted_to = [], method.fitted_to
     if model.reference is not None:
         words.append("base policy")

@@ -9,7 +9,7 @@ from typing import Any
 
 from messirl._parameters import CV, INFLUENTIAL, WEAK_PRIOR
 from messirl.app.workflow.group_by import By, groups_by, likeness_by
-from messirl.app.workflow.model_settings import ModelSettings, make_model, with_features
+from messirl.app.workflow.model_settings import ModelSettings, chosen_method, make_model, with_features
 from messirl.app.workflow.record import DiagnosisRecord, settings_of
 from messirl.app.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
 from messirl.app.workflow.watcher import SILENT, Watcher
@@ -92,8 +92,8 @@ def diagnose(
         raise ValueError(f"there are no unlabelled trajectories to diagnose: {how}")
     mdp = with_features(parts.problem.mdp, settings.features)
     model = make_model(settings, unlabelled=True, xy=parts.problem.xy)
-    if not isinstance(model, MESSI):
-        raise ValueError(f"--method {settings.method} has no penalty to diagnose: omit --method")
+    if chosen_method(settings, unlabelled=True).name != "MESSI":
+        raise ValueError(f"`method` {settings.method} has no penalty of MESSI to diagnose: omit `method`")
     groups = parts.groups(settings.groups)
     if settings.by is not None and streamed is not None:
         raise ValueError("--by needs trajectory_meta, which trajectories in files do not have: omit it")

@@ -99,7 +99,7 @@ def fit_sentences(record: FitRecord) -> list[str]:
     model = record.model
     said = [] if record.preferences is None else [preference_sentence(record, record.preferences)]
     if not model.converged_:
-        said.append(f"But the fit did not converge: {model.termination_}.")
+        said.append(f"But the fit did not converge: {record.termination}.")
     if "unlabelled" not in record.counts:
         return said
     others = _group(record, "unlabelled")
