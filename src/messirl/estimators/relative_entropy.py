@@ -34,7 +34,7 @@ from messirl.estimators._prior_policy import usual_policy
 from messirl.estimators._reward_base import RewardEstimator
 from messirl.estimators.abbeel_ng import closest
 from messirl.estimators.uniform import uniform_rows
-from messirl.planning import log_likelihood, sample
+from messirl.planning import NoFiniteValue, log_likelihood, sample
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.planner import where_met
 
@@ -133,7 +133,13 @@ class RelativeEntropyIRL(RewardEstimator):
         likely = softmax(points @ scaled + log_weights)
         self.feature_counts_, self.effective_sample_size_ = likely @ counts, 1.0 / float(likely @ likely)
         self._learnt(mdp.based_on(policy), scaled / unit)
-        self._set_policy()
+        try:
+            self._set_policy()
+        except NoFiniteValue as error:
+            raise NoFiniteValue(
+                "RelativeEntropyIRL finds weights under which endless trajectories are worth infinitely much: give the "
+                "MDP a discount below 1 or a horizon, or use MESSI"
+            ) from error
         if not self.converged_:
             warnings.warn(
                 f"RelativeEntropyIRL did not converge with epsilon={self.epsilon:g}: raise epsilon, or give more "
