@@ -88,7 +88,7 @@ def diagnose(
     """
     parts = with_streamed(divide(problem, split, watcher, folder), split, streamed)
     if parts.unlabelled is None:
-        how = "name them with --unlabelled or --unlabelled-from"
+        how = "name them with `unlabelled` or `unlabelled_from`"
         raise ValueError(f"there are no unlabelled trajectories to diagnose: {how}")
     mdp = with_features(parts.problem.mdp, settings.features)
     model = make_model(settings, unlabelled=True, xy=parts.problem.xy)
@@ -96,14 +96,14 @@ def diagnose(
         raise ValueError(f"`method` {settings.method} has no penalty of MESSI to diagnose: omit `method`")
     groups = parts.groups(settings.groups)
     if settings.by is not None and streamed is not None:
-        raise ValueError("--by needs trajectory_meta, which trajectories in files do not have: omit it")
+        raise ValueError("`by` needs trajectory_meta, which trajectories in files do not have: omit it")
     by = groups_by(parts, settings.by, settings.groups, watcher)
     try:  # fail before the fit if nothing can be held out
         splits(mdp, parts.expert, settings.cv, groups, settings.seed)
     except NothingHeldOut as why:
         raise ValueError(
             "one expert trajectory, which cannot be divided: nothing can be held out to judge the unlabelled ones; "
-            "give at least two with --expert"
+            "give at least two with `expert`"
         ) from why
     watcher.begin()
     notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)

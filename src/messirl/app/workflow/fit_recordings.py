@@ -165,7 +165,7 @@ def fit_recordings(
     method = _method(settings, split.unlabelled is not None)
     if SIMILARITIES[settings.similarity].reads:
         raise ValueError(
-            f"--similarity {settings.similarity} compares discrete states, but recordings have positions: use rbf, "
+            f"`similarity` {settings.similarity} compares discrete states, but recordings have positions: use rbf, "
             "exponential or complete"
         )
     parts: dict[str, Any] = {
@@ -308,17 +308,17 @@ def _score(model: FittedMESSI, name: str, fitted_to: str, expert: Any, test: Any
 def _method(settings: RecordingSettings, unlabelled: bool) -> str:
     """Return the method, "messi" or "maxent"; refuse settings that fitted dynamics do not support."""
     if settings.discount is None:
-        raise ValueError("recordings have no discount: give --discount, a number below 1")
+        raise ValueError("recordings have no discount: give `discount`, a number below 1")
     method = (settings.method or ("messi" if unlabelled else "maxent")).lower()
     if method == "messi" and not unlabelled:
-        raise ValueError("--method messi needs unlabelled trajectories: name them with --unlabelled")
+        raise ValueError("`method` messi needs unlabelled trajectories: name them with `unlabelled`")
     for wrong, what in (
-        (method not in ("messi", "maxent"), f"--method {method}"),
-        (settings.entropy != "causal", f"--entropy {settings.entropy}"),
-        (settings.solver == "paper", "--solver paper"),
+        (method not in ("messi", "maxent"), f"`method` {method}"),
+        (settings.entropy != "causal", f"`entropy` {settings.entropy}"),
+        (settings.solver == "paper", "`solver` paper"),
     ):
         if wrong:
-            raise ValueError(f"{what} cannot be combined with --dynamics fitted: omit it")
+            raise ValueError(f"{what} cannot be combined with `dynamics` fitted: omit it")
     for name in (*settings.changed, *(["features"] if settings.features is not None else [])):
         if name not in SUPPORTED:
             raise ValueError(f"`{name}` cannot be combined with `dynamics` fitted: omit it")

@@ -229,7 +229,7 @@ def _met_again(mdp: MDP, parts: Parts) -> list[str]:
     if not isinstance(parts.unlabelled, StreamedTrajectories):
         return []
     return [
-        f"all {len(some)} {name} trajectories are among those of --unlabelled-from, state by state: if these are the "
+        f"all {len(some)} {name} trajectories are among those of `unlabelled_from`, state by state: if these are the "
         "same recordings, take them out of the files"
         for name, some in (("expert", parts.expert), ("test", parts.test))
         if some is not None and len(some) >= FEWEST and all_among(mdp, some, parts.unlabelled)

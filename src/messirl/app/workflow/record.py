@@ -87,7 +87,7 @@ class Record:
     warnings : list of str
         Warnings that concern the result.
     by : list of Breakdown
-        Results by group of the column of `--by`.
+        Results by group of the column of `by`.
     """
 
     title: str = ""

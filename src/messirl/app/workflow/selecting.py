@@ -109,17 +109,17 @@ def select(
     executor : runs splits and resamples (see execution.run); None: this process
     """
     if streamed is not None and settings.bootstrap is not None:
-        raise ValueError("--bootstrap resamples unlabelled trajectories, which cannot stay in files: omit it")
+        raise ValueError("`bootstrap` resamples unlabelled trajectories, which cannot stay in files: omit it")
     parts = with_streamed(divide(problem, split, watcher, folder), split, streamed)
     mdp = with_features(parts.problem.mdp, settings.features)
     check_reference(settings, unlabelled=parts.unlabelled is not None)
     groups = parts.groups(settings.groups)
     by = groups_by(parts, settings.by, settings.groups, watcher)
     if by is not None and parts.test is None and not isinstance(parts.unlabelled, Trajectories):
-        raise ValueError("--by has no effect without --test and --unlabelled: give one, or omit --by")
+        raise ValueError("`by` has no effect without `test` and `unlabelled`: give one, or omit `by`")
     if settings.nested and len(set(range(len(parts.expert)) if groups is None else groups)) < 3:
         raise ValueError(
-            "--nested needs at least three expert trajectories (or groups), as it holds out twice: omit it, or add more"
+            "`nested` needs at least three expert trajectories (or groups), as it holds out twice: omit it, or add more"
         )
     model = MESSICV(
         lambdas=settings.lambdas or LAMBDAS,

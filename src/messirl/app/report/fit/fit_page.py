@@ -128,7 +128,7 @@ def _scores(record: FitRecord, folder: Path) -> list[Html]:
         if all(score.held_out is None for score in record.scores):
             caption += (
                 " These are the trajectories that the methods were fitted to, so the scores show how closely each "
-                "method follows them, not how well it predicts. Hold some out with --test, or use messirl select."
+                "method follows them, not how well it predicts. Hold some trajectories out, or use messirl select."
             )
         if fit_figures.far_below(record.scores):
             caption += " Scores far below the rest are written at the left edge; −∞: an observed choice is impossible."
