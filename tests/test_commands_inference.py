@@ -120,7 +120,7 @@ REFUSED = [
     (["@roads", "--stars"], "--stars has no effect without --table: give --table, or leave --stars out"),
     (
         ["@grid", "--expert", "role = expert", "--objective", "counts", "--without", "f_mud"],
-        "fit with objective='choices'",
+        "fit with --objective choices",
     ),
     (
         ["@x.npz", "--dynamics", "fitted", "--ratio", "a/b"],

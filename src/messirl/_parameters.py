@@ -93,6 +93,13 @@ class Parameter:
         return "none" if self.default is None else f"{self.default:g}"
 
 
+SHARED = (
+    "theta_max",
+    "theta_prior",
+    "objective",
+    "reference",
+    "reference_strength",
+)  # by all candidates
 NONE = ("none",)  # what stands for None on the command line
 PENALISED = "ρ of the ridge penalty ½ρ‖θ‖²"
 CLASSIFIERS = ("DWBC", "ISWBC")

@@ -157,10 +157,12 @@ class MaximumEntropy(RewardEstimator):
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        beyond = ["objective='choices'"] * (self.objective == "choices") + ["reference"] * (self.reference is not None)
+        beyond = ["objective='choices'"] * (self.objective == "choices")
+        beyond += ["`reference`"] * (self.reference is not None)
         for name, only in (("entropy", "causal"), ("solver", "lbfgs")):
             if beyond and getattr(self, name) != only:
-                raise ValueError(f"{beyond[0]} has no meaning with {name}={getattr(self, name)!r}: use {name}={only!r}")
+                chosen = f"{name}={getattr(self, name)!r}"
+                raise ValueError(f"{beyond[0]} cannot be combined with {chosen}: omit it, or use {name}={only!r}")
         if self.callback is not None and not callable(self.callback):
             raise TypeError("callback must be callable: it is called with a dict after every iteration")
 

@@ -45,7 +45,7 @@ class PooledEstimator(MaximumEntropy):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         if self.theta_prior is not None and self.solver == "paper":
-            raise ValueError("theta_prior is not available with solver='paper' (Alg. 1): use solver='lbfgs'")
+            raise ValueError("`theta_prior` cannot be combined with solver='paper' (Alg. 1): use solver='lbfgs'")
 
     def _search(
         self,

@@ -152,8 +152,12 @@ def flag_of(name: str) -> str:
 
 
 def with_flags(text: str) -> str:
-    """Return a message with flags in the place of the names in backquotes that the library gives to options."""
-    return re.sub(r"`(\w+)`", lambda found: flag_of(found[1]), text)
+    """Return a message of the library with flags: for names in backquotes, and for parameters, as in `tol=0.1`."""
+    text = re.sub(r"`(\w+)`", lambda found: flag_of(found[1]), text)
+    names = "|".join(one.name for one in SETTINGS.values() if one.kind != "flag")
+    settings = {one.name: name for name, one in SETTINGS.items()}
+    given = rf"(?<![\w-])({names})=(?:'([^']*)'|(-?[\w.+-]*\w))"
+    return re.sub(given, lambda found: f"{flag_of(settings[found[1]])} {found[2] or found[3]}", text)
 
 
 def problem_in(folder: Path) -> Problem:

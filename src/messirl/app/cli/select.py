@@ -6,7 +6,7 @@ import argparse
 import math
 
 from messirl._formatting import nats, nats_between, significant
-from messirl._parameters import CV, WEAK_PRIOR, default
+from messirl._parameters import CV, SHARED, WEAK_PRIOR, default
 from messirl.app.cli._group_options import add_by, by_lines
 from messirl.app.cli._options import add_cluster, add_data, add_parameters, add_results, add_streamed, executor
 from messirl.app.cli._parser import (
@@ -68,8 +68,7 @@ def add(made: Parser) -> None:
     group.add_argument(
         "--bootstrap", type=several, metavar="N", help="95 %% intervals of θ of the chosen fit, from N resamples"
     )
-    shared = ("theta_max", "theta_prior", "objective", "reference", "reference_strength")
-    add_parameters(group, shared, owner="MESSICV")
+    add_parameters(group, SHARED, owner="MESSICV")
     group.add_argument("--features", action=Once, metavar="A,B,…", help="use only these features (all)")
     add_cluster(made)
     add_results(made, "out/select", "the model and select.json")

@@ -97,12 +97,11 @@ def make_model(settings: ModelSettings, *, unlabelled: bool, xy: Floats | None =
     if method.unlabelled and not unlabelled and settings.base == default("base"):
         raise ValueError(f"`method` {method.option} needs unlabelled trajectories: name them with `unlabelled`")
     check_reference(settings, unlabelled=unlabelled)
-    for name, only in (("entropy", "causal"), ("solver", "lbfgs")):
-        _refuse_beyond(settings, name, getattr(model, name, only), only)
     if settings.unlabelled_weight and not unlabelled:
         raise ValueError("`unlabelled_weight` needs unlabelled trajectories: name them with `unlabelled`")
     if method.penalised and settings.theta_max is None:
         raise ValueError("`theta_max` none needs `method` maxent: MESSI's penalty has the strength lambda0 / theta_max")
+    model._check_arguments()
     return model
 
 
@@ -120,11 +119,8 @@ def _refuse_what_acts_on_nothing(settings: ModelSettings, method: Method, model:
             _refuse(name, SETTINGS[name].name, "method", method.option, of_methods)
         elif name in ("sigma", "scale"):
             _refuse(name, name, "similarity", settings.similarity, of_similarities)
-    solver = getattr(model, "solver", None)
     if "step_size" in settings.changed:
-        _refuse("step_size", "step_size", "solver", str(solver), {"lbfgs": [], "paper": ["step_size"]})
-    if settings.theta_prior is not None and solver == "paper":
-        raise ValueError("`theta_prior` cannot be combined with `solver` paper, which is Alg. 1: omit it")
+        _refuse("step_size", "step_size", "solver", model.solver, {"lbfgs": [], "paper": ["step_size"]})
     if not settings.standardise_counts and "standardise" not in of_similarities[settings.similarity]:
         raise ValueError(f"`standardise_counts` has no effect with `similarity` {settings.similarity}: omit it")
     if settings.standardise and not settings.ridge:
@@ -137,14 +133,6 @@ def _refuse(name: str, parameter: str, kind: str, chosen: str, known: Mapping[st
         others = [other for other, names in known.items() if parameter in names]
         first = f"or use `{kind}` {others[0]}" if others else "or another method"
         raise ValueError(f"`{name}` has no effect with `{kind}` {chosen}, only with {listed(others)}: omit it, {first}")
-
-
-def _refuse_beyond(settings: ModelSettings, option: str, chosen: str, only: str) -> None:
-    """Refuse choices and prior policies with other models or solvers than the one that supports them."""
-    beyond = {"`objective` choices": settings.objective == "choices", "`reference`": settings.reference is not None}
-    for words, said in beyond.items():
-        if said and chosen != only:
-            raise ValueError(f"{words} cannot be combined with `{option}` {chosen}: omit it, or use `{option}` {only}")
 
 
 def check_reference(settings: Any, *, unlabelled: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from messirl._docstrings import inherit_documentation
-from messirl._parameters import CV, SETTINGS, parameter
+from messirl._parameters import CV, SETTINGS, SHARED, parameter
 from messirl.app.workflow.group_by import By, few_experts, groups_by, likeness_by, scores_by
 from messirl.app.workflow.model_settings import check_reference, record_of, with_features
 from messirl.app.workflow.preferences import refit_without_penalty
@@ -26,7 +26,6 @@ from messirl.selection import LAMBDAS, MESSICV, bootstrap, nested_score, stabili
 ENOUGH = 40  # resamples; a 95 % interval from fewer is their whole range
 
 
-SHARED = ("theta_max", "theta_prior", "objective", "reference", "reference_strength")  # arguments of every estimator
 SharedParameters: Any = record_of(parameter(name, ["MESSICV"]) or SETTINGS[name] for name in SHARED)
 
 

@@ -66,6 +66,7 @@ def opening(
     warned = [
         tag("p", tag("b", "Warning. "), _stopped(as_sentence(one_line(text).replace("`", ""))), class_="warning")
         for text in warnings
+        for text in warnings
     ]
     return [
         *words,
