@@ -101,7 +101,6 @@ SHARED = (
     "reference_strength",
 )  # by all candidates
 NONE = ("none",)  # what stands for None on the command line
-PENALISED = "ρ of the ridge penalty ½ρ‖θ‖²"
 CLASSIFIERS = ("DWBC", "ISWBC")
 # The search, the objective and the data of maximum-entropy methods, in the order of their help page.
 MODEL = (
@@ -123,7 +122,14 @@ MODEL = (
         "similarities use raw feature counts, not counts in units of their spread",
         flag="--no-standardise",
     ),
-    Parameter("ridge", "number", 0.0, f"with maxent: {PENALISED}", least=0),
+    Parameter(
+        "ridge",
+        "number",
+        0.0,
+        "with maxent: ρ of the ridge penalty ½ρ‖θ‖²; with DWBC, ISWBC and SSIRL: ridge of their classifier",
+        least=0,
+        shown="0; DWBC and ISWBC: 0.1; SSIRL: 0.01",
+    ),
     Parameter("standardise", "flag", False, "with maxent: the ridge uses θ in units of the spread of the counts"),
     Parameter(
         "theta_prior",
@@ -135,7 +141,16 @@ MODEL = (
         optional=True,
     ),
     Parameter("steps_per_round", "whole", 1, "with em: search steps per E-step", least=1, option="eta"),
-    Parameter("theta_max", "number", 500.0, "bound on every weight", above=0, choices=NONE, optional=True),
+    Parameter(
+        "theta_max",
+        "number",
+        500.0,
+        "bound on every weight",
+        above=0,
+        choices=NONE,
+        optional=True,
+        shown="500; NgRussell: 1",
+    ),
     Parameter(
         "objective",
         "choice",
@@ -184,13 +199,14 @@ MODEL = (
         shown="lbfgs; em: paper",
     ),
     Parameter("step_size", "number", 1.0, "step size of the solver paper", above=0),
-    Parameter("max_iter", "whole", 500, "maximum number of iterations", least=0),
+    Parameter("max_iter", "whole", 500, "maximum number of iterations", least=0, shown="500; DemoDICE: 200"),
     Parameter(
         "tol",
         "number",
         1e-6,
         "largest distance of a weight θ from its optimum, relative to max(|θ|, 1 / the spread of its feature)",
         least=0,
+        shown="1e-06; DemoDICE: 1e-08",
     ),
 )
 # Parameters of single methods, and those of `MODEL` where a method has another range or default.

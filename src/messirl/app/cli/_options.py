@@ -86,15 +86,18 @@ def executor(address: str | None) -> Any:
     return connect(address)
 
 
-def add_model(made: Parser) -> None:
-    """Add the options for the method and its parameters."""
+def add_model(made: Parser, others: str = "em or another method") -> None:
+    """Add the options for the method and its parameters.
+
+    others : the methods besides the two usual ones, in words
+    """
     group = made.add_argument_group("method")
     group.add_argument(
         "--method",
         type=str.lower,
         choices=[method.option for method in METHODS.values()],
         metavar="NAME",
-        help="messi (default with unlabelled trajectories), maxent (default without), em or another method; see below",
+        help=f"messi (default with unlabelled trajectories), maxent (default without), {others}",
     )
     of_counts = ", ".join(name for name, one in SIMILARITIES.items() if not one.reads)
     *some, last = (f"{one.reads} ({name})" for name, one in SIMILARITIES.items() if one.reads)

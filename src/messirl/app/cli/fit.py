@@ -49,7 +49,7 @@ DESCRIPTION = (
 def add(made: Parser) -> None:
     """Declare the arguments of `messirl fit`."""
     add_data(made)
-    add_model(made)
+    add_model(made, "em or another of the methods listed below")
     every = ", ".join(f"{method.option} ({method.label})" for method in METHODS.values())
     group = made.add_argument_group("parameters of single methods", f"The methods are: {every}.")
     add_parameters(group, [name for name, one in SETTINGS.items() if one not in MODEL])
