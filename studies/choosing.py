@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from messirl import MDP, MESSI, Trajectories
-from messirl._defaults import REFERENCE_STRENGTH, WEAK_PRIOR
+from messirl._parameters import WEAK_PRIOR, default
 from messirl._types import Floats
 from messirl.estimators._initialization import WarmStart
 from messirl.estimators.uniform import uniform_policy
@@ -183,7 +183,7 @@ def agreement(folder: str, seed: int) -> Rows:
     for kind in (
         {"method": "RidgeStd"},
         {"method": "MESSI", "similarity": STANDARD},
-        {"method": "ReferenceStd", "strength": REFERENCE_STRENGTH},
+        {"method": "ReferenceStd", "strength": default("reference_strength")},
     ):
         path = [
             Candidate(lambda0=x, **kind) for x in sorted(PATH)

@@ -456,7 +456,7 @@ def test_a_prior_too_narrow_to_compute_with_is_named(run, tmp_path):
     folder = park(tmp_path / "park")
     code, _, said = run("fit", folder, *PLAIN, "--theta-prior", "1e-200", "--out", tmp_path / "out")
     assert code == 2
-    assert "theta_prior=1e-200 is too small to compute with: give a larger one" in said
+    assert "--theta-prior 1e-200 is too small to compute with: give a larger one" in said
 
 
 def test_one_resample_makes_no_interval_and_few_are_remarked_on(run, tmp_path):

@@ -394,9 +394,9 @@ def test_it_goes_with_the_causal_model_and_the_exact_solver_only():
     given = mdp_of(problem), trajectories_of(expert)
     for method in (MaxEntIRL, MESSI, EMMaxEnt):
         lbfgs = {"solver": "lbfgs"}
-        with pytest.raises(ValueError, match="objective='choices' has no meaning with entropy='noncausal': use"):
+        with pytest.raises(ValueError, match="objective='choices' cannot be combined with entropy='noncausal'"):
             method(objective="choices", entropy="noncausal", **lbfgs).fit(*given)
-        with pytest.raises(ValueError, match="objective='choices' has no meaning with solver='paper': use solver="):
+        with pytest.raises(ValueError, match="objective='choices' cannot be combined with solver='paper'"):
             method(objective="choices", solver="paper").fit(*given)
     with pytest.raises(ValueError, match="objective='chosen': choose 'choices' or 'counts'"):
         MaxEntIRL(objective="chosen").fit(*given)

@@ -170,7 +170,7 @@ def test_a_policy_that_leaves_actions_out_is_scored_with_lapses(name):
     rows = 0.9 * model.policy_ + 0.1 / 3
     wanted = np.log(rows[expert.states[expert.leaves], expert.actions]).mean()
     assert_allclose(model.set_params(lapse=0.1).score(expert), wanted)
-    with pytest.raises(ValueError, match=r"lapse=1\.5: it is a probability"):
+    with pytest.raises(ValueError, match=r"lapse=1\.5: it must be finite and >= 0 and <= 1"):
         made(name, lapse=1.5).fit(mdp, expert, unlabelled)
 
 

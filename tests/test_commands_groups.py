@@ -178,14 +178,14 @@ def test_an_individual_that_is_not_known_is_not_one_more(made):
     animal = problem.meta["animal"].copy()
     animal[[0, 3]] = None
     unknown = type(problem)(problem.mdp, problem.trajectories, {**problem.meta, "animal": animal})
-    with pytest.raises(ValueError, match="--groups animal is empty for 2 expert trajectories: fill it in"):
+    with pytest.raises(ValueError, match="`groups` animal is empty for 2 expert trajectories: fill it in"):
         fit(unknown, Split(expert="thirsty = true"), FitSettings(groups="animal"))
 
 
 def test_an_animal_in_experts_and_test_is_told():
     split = Split(expert="thirsty = true and trajectory_id < 40", test="thirsty = true and trajectory_id >= 35")
-    with pytest.raises(ValueError, match="in both --test and --expert"):
+    with pytest.raises(ValueError, match="in both `test` and `expert`"):
         fit(maze().problem, split, FitSettings(groups="animal"))
     split = Split(expert="trajectory_id < 35", test="trajectory_id >= 35 and trajectory_id < 60")
     record = fit(maze().problem, split, FitSettings(groups="animal", baselines=False))
-    assert any("1 of the values of animal are in both --expert and --test" in words for words in record.warnings)
+    assert any("1 of the values of animal are in both `expert` and `test`" in words for words in record.warnings)

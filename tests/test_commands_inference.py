@@ -120,7 +120,7 @@ REFUSED = [
     (["@roads", "--stars"], "--stars has no effect without --table: give --table, or leave --stars out"),
     (
         ["@grid", "--expert", "role = expert", "--objective", "counts", "--without", "f_mud"],
-        "fit with objective='choices'",
+        "fit with --objective choices",
     ),
     (
         ["@x.npz", "--dynamics", "fitted", "--ratio", "a/b"],
@@ -141,7 +141,7 @@ def test_what_has_no_honest_answer_is_refused_in_one_sentence(made, capsys, tmp_
 
 def test_a_feature_with_a_slash_in_its_name_is_found_where_there_is_one_reading():
     assert two_of("km/h/toll", ["km/h", "toll"]) == ("km/h", "toll")
-    with pytest.raises(ValueError, match=r"--ratio a/b/c can be read in 2 ways: rename a feature"):
+    with pytest.raises(ValueError, match=r"`ratio` a/b/c can be read in 2 ways: rename a feature"):
         two_of("a/b/c", ["a", "b/c", "a/b", "c"])
 
 

@@ -453,7 +453,7 @@ def test_trajectories_have_their_own_names_and_episodes_are_diagnosed(run, tmp_p
     ("words", "message"),
     [
         (["--expert", "role = expert"], "there are no unlabelled trajectories to diagnose"),
-        ([*SPLIT, "--method", "em"], "--method em has no penalty to diagnose: omit --method"),
+        ([*SPLIT, "--method", "em"], "--method em has no penalty of MESSI to diagnose: omit --method"),
     ],
 )
 def test_what_cannot_be_diagnosed_is_one_sentence(folder, fails, tmp_path, words, message):

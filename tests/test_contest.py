@@ -257,12 +257,6 @@ def test_compare_says_what_does_not_go_together(words, message, capsys, tmp_path
     assert message in capsys.readouterr().err
 
 
-def test_fit_says_where_the_methods_of_compare_are(capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["fit", "anywhere", "--method", "ssirl"])
-    assert "ssirl is available in messirl compare FOLDER --methods SSIRL" in capsys.readouterr().err
-
-
 def test_the_benchmark_ranks_methods_cell_by_cell(tmp_path):
     settings = CompareSettings(methods=("MaxEnt", "Cloning"), runs=2)
     record = benchmark(settings, tmp_path, experts=(1,), problems=("network",))

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, _defaults
+from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL
+from messirl._parameters import CV, MODEL, default
 from messirl.app.cli import diagnose, fit, select
 from messirl.app.cli._parser import Parser, filled
 from messirl.app.workflow.model_settings import ModelSettings, make_model
@@ -58,16 +59,9 @@ def test_diagnose_means_the_function_without_arguments():
         assert getattr(options, name) == own[name], name
 
 
-SHARED = ("lambda0", "theta_max", "entropy", "solver", "step_size", "max_iter", "tol", "cv")
-SHARED += ("objective", "reference_strength", "unlabelled_weight")
-
-
 @pytest.mark.parametrize("function", [MESSI, MaxEntIRL, MESSICV, FittedMESSI, Bench, likeness])
 def test_what_has_one_name_has_one_default(function):
-    known = {
-        "similarity": DEFAULT,
-        **{name: getattr(_defaults, name.upper()) for name in SHARED if name != "similarity"},
-    }
+    known = {"similarity": DEFAULT, "cv": CV} | {one.name: one.default for one in MODEL if one.name != "theta_prior"}
     own = {name: value for name, value in of(function).items() if name in known}
     if function is likeness:
         own.pop("tol")  # the fits of a validation need not be as exact
@@ -91,7 +85,7 @@ def test_the_readme_names_the_defaults_there_are():
     said = re.search(r"λ0 = (\S+), θ_max = (\S+), at most (\d+) iterations, a tolerance of (\S+)", README)
     assert said is not None
     values = [float(x.rstrip(",.;")) for x in said.groups()]
-    assert values == [_defaults.LAMBDA0, _defaults.THETA_MAX, _defaults.MAX_ITER, _defaults.TOL]
+    assert values == [default(name) for name in ("lambda0", "theta_max", "max_iter", "tol")]
     assert "an RBF of the median width on standardised counts" in README
 
 

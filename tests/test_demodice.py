@@ -211,7 +211,7 @@ def test_few_experts_are_followed_further_than_by_cloning_and_predicted_worse():
     [
         (DemoDICE(), "episodic", "DemoDICE needs a discount below 1 or a horizon"),
         (DemoDICE(alpha=-1.0), "endless", "alpha=-1.0: it must be finite and >= 0"),
-        (DemoDICE(smoothing=1.0), "endless", "smoothing=1 must be below 1"),
+        (DemoDICE(smoothing=1.0), "endless", "smoothing=1.0: it must be finite and > 0 and < 1"),
         (DemoDICE(smoothing=0.0), "endless", "smoothing=0.0: it must be finite and > 0"),
         (DemoDICE(max_iter=0), "endless", "max_iter=0: it must be a whole number >= 1"),
     ],

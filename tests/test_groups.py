@@ -322,7 +322,7 @@ def test_many_numbers_are_cut_into_quarters_and_many_words_are_refused():
     assert_array_equal([order.index(name) for name in names], numbers // 25)
     ties = np.concatenate([np.zeros(90), np.arange(1, 31)])
     assert named_groups("tied", ties)[1][0] == "0 to 0"
-    with pytest.raises(ValueError, match="--by name has 21 different values, but at most 20 can be compared"):
+    with pytest.raises(ValueError, match="`by` name has 21 different values, but at most 20 can be compared"):
         named_groups("name", np.array([f"n{i}" for i in range(21)], dtype=object))
 
 

@@ -85,7 +85,7 @@ def test_a_decimal_mark_can_be_given_where_it_may_mean_thousands(read):
     text = WALK.replace(",", ";").replace("0.5", "1,500").replace("1.5", "2,500").replace("1.6", "2,600")
     text = text.replace("0.4", "1,400").replace("2.5", "3,500")
     with pytest.raises(
-        InputError, match=r"x holds '1,500', which may be 1.500 or 1500: give the decimal mark with --decimal"
+        InputError, match=r"x holds '1,500', which may be 1.500 or 1500: give the decimal mark with `decimal`"
     ):
         read(text)
     shifted = {name: (np.array(way) + 1).tolist() for name, way in PLAIN.items()}
@@ -93,7 +93,7 @@ def test_a_decimal_mark_can_be_given_where_it_may_mean_thousands(read):
     assert middles(record) == shifted
     assert record.said["read"] == "walk.csv; columns separated by semicolons (recognised)"
     assert middles(read(text, decimal=",", separator="semicolon")) == shifted
-    with pytest.raises(InputError, match="--separator: is 'dash': give one character, or comma, semicolon"):
+    with pytest.raises(InputError, match="`separator`: is 'dash': give one character, or comma, semicolon"):
         read(text, separator="dash")
 
 
@@ -111,7 +111,7 @@ def test_order_repetitions_and_missing_numbers_change_nothing_and_are_counted(re
 def test_files_without_a_header_need_names(read):
     text = WALK.partition("\n")[2]
     with pytest.raises(
-        InputError, match=r"walk.csv, row 1: has numbers in its first row .* name the columns with --columns"
+        InputError, match=r"walk.csv, row 1: has numbers in its first row .* name the columns with `columns`"
     ):
         read(text)
     assert list(middles(read(text.replace(",", " "), columns=["id", "t", "x", "y"])).values()) == list(PLAIN.values())
@@ -124,7 +124,7 @@ def test_rows_of_a_file_without_a_header_are_counted_from_one(read):
 
 
 def test_names_for_columns_that_have_some_are_refused(read):
-    said = r"walk.csv, row 1: its first row seems to hold names \(id, t, x, y\), but --columns names the columns, too"
+    said = r"walk.csv, row 1: its first row seems to hold names \(id, t, x, y\), but `columns` names the columns, too"
     with pytest.raises(InputError, match=said):
         read(WALK, columns=["who", "t", "x", "y"])
 
@@ -157,7 +157,7 @@ def test_ids_that_count_anew_in_every_file_are_told_apart_on_request(tmp_path):
     for name, y in (("one", 0.5), ("two", 1.5)):
         (tmp_path / f"{name}.csv").write_text(f"id,t,x,y\n1,0,0.5,{y}\n1,1,1.5,{y}\n")
     settings = ImportSettings(discount=0.9, grid=1.0, coordinates=True)
-    with pytest.raises(InputError, match=r"track '1' is in two places at the same time: .*--per-file"):
+    with pytest.raises(InputError, match=r"track '1' is in two places at the same time: .*`per_file`"):
         import_recordings(tmp_path, settings)
     record = import_recordings(tmp_path, ImportSettings(discount=0.9, grid=1.0, coordinates=True, per_file=True))
     assert set(middles(record)) == {"one-1", "two-1"}
@@ -176,7 +176,7 @@ def test_columns_are_recognised_with_signs_and_units(read, header):
 
 def test_what_may_be_two_things_is_refused_and_what_is_named_is_taken(read):
     text = "\n".join(f"{line},{extra}" for line, extra in zip(WALK.splitlines(), ["frame", *"0123012"], strict=True))
-    with pytest.raises(InputError, match="columns 't' and 'frame' could each be the time: choose one with --time"):
+    with pytest.raises(InputError, match="columns 't' and 'frame' could each be the time: choose one with `time`"):
         read(text)
     record = read(text, time="t")
     assert middles(record) == PLAIN
@@ -225,7 +225,7 @@ def test_time_zones_are_compared_as_moments(read):
 
 def test_other_stamps_need_their_form(read):
     text = "id,time,x,y\n1,01.05.2024 12:00,0.5,0.5\n1,02.05.2024 11:00,1.5,0.5\n"
-    with pytest.raises(InputError, match=r"row 2: time holds '01.05.2024 12:00', .* --time-format"):
+    with pytest.raises(InputError, match=r"row 2: time holds '01.05.2024 12:00', .* `time_format`"):
         read(text)
     record = read(text, time_format="%d.%m.%Y %H:%M")
     assert record.problem.meta["begins"].tolist() == ["2024-05-01T12:00:00"]
@@ -237,7 +237,7 @@ def test_other_stamps_need_their_form(read):
 
 def test_a_day_and_a_time_of_day_are_joined(read):
     text = "id,date,time,x,y\n1,2024-05-01,23:59:50,0.5,0.5\n1,2024-05-02,00:00:10,1.5,0.5\n"
-    with pytest.raises(InputError, match=r"'date' and 'time' could each be the time: .* both with --time 'date\+time'"):
+    with pytest.raises(InputError, match=r"'date' and 'time' could each be the time: .* both with `time` 'date\+time'"):
         read(text)
     record = read(text, time="date+time")
     assert record.problem.meta["begins"].tolist() == ["2024-05-01T23:59:50"]
@@ -478,7 +478,7 @@ def test_positions_that_fit_given_points_only_with_x_and_y_exchanged_are_refused
     table = tmp_path / "rooms.csv"
     table.write_text("name,x,y,f_a\na,1,100,1\nb,2,101,0\nc,3,100,1\n")
     text = "id,t,x,y\n1,0,100,1\n1,1,101,2\n1,2,100,3\n"
-    with pytest.raises(InputError, match="with x and y exchanged: exchange --x and --y"):
+    with pytest.raises(InputError, match="with x and y exchanged: exchange `x` and `y`"):
         read(text, grid=None, points=str(table))
     assert len(middles(read(text, grid=None, points=str(table), x="y", y="x"))["1"]) == 3
 
@@ -613,23 +613,23 @@ def test_a_position_far_away_from_all_others_is_refused_whatever_the_places(read
     asked = {"grid": None} | {how: rule}
     assert len(read(table(walk), **asked).problem.trajectories)
     walk[60] = stray
-    with pytest.raises(InputError, match=rf"--{how}.*1 position lies .* away from all others in [xy].*--area"):
+    with pytest.raises(InputError, match=rf"`{how}`.*1 position lies .* away from all others in [xy].*`area`"):
         read(table(walk), **asked)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"area": "0,0,1,1"}, r"--area.*is '0,0,1,1'.*give a list of numbers"),
-        ({"mean": "food"}, r"--mean.*is 'food'.*give a list of texts"),
-        ({"grid": "100"}, r"--grid.*is '100'.*give a number"),
-        ({"grid": -1.0}, r"--grid.*is -1.*give a number above 0"),
-        ({"grid": float("nan")}, r"--grid.*is nan.*give a number"),
-        ({"pause": "1h"}, r"--pause.*is '1h'.*give a number"),
-        ({"kmeans": 2.5, "grid": None}, r"--kmeans.*is 2.5.*give a whole number"),
-        ({"goals": "yes"}, r"--goals.*is 'yes'.*give True or False"),
-        ({"id": 3}, r"--id.*is 3.*give a text"),
-        ({"discount": "0.9"}, r"--discount.*is '0.9'.*give a number"),
+        ({"area": "0,0,1,1"}, r"`area`.*is '0,0,1,1'.*give a list of numbers"),
+        ({"mean": "food"}, r"`mean`.*is 'food'.*give a list of texts"),
+        ({"grid": "100"}, r"`grid`.*is '100'.*give a number"),
+        ({"grid": -1.0}, r"`grid`.*is -1.*give a number above 0"),
+        ({"grid": float("nan")}, r"`grid`.*is nan.*give a number"),
+        ({"pause": "1h"}, r"`pause`.*is '1h'.*give a number"),
+        ({"kmeans": 2.5, "grid": None}, r"`kmeans`.*is 2.5.*give a whole number"),
+        ({"goals": "yes"}, r"`goals`.*is 'yes'.*give True or False"),
+        ({"id": 3}, r"`id`.*is 3.*give a text"),
+        ({"discount": "0.9"}, r"`discount`.*is '0.9'.*give a number"),
     ],
 )
 def test_settings_of_another_kind_are_refused_by_name(read, settings, message):

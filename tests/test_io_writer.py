@@ -101,7 +101,7 @@ def test_writing_refuses_a_folder_that_holds_a_problem_unless_told(rich, tmp_pat
     write_problem(rich, folder, format="csv")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for form in ("csv", "parquet"):
-        with pytest.raises(InputError, match=r"already contains edges.csv: give another folder, or --force"):
+        with pytest.raises(InputError, match=r"already contains edges.csv: give another folder, or `force`"):
             write_problem(rich, folder, format=form)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     (folder / "thesis.tex").write_text("precious")

@@ -15,10 +15,10 @@ from messirl.estimators.registry import (
     COMPARED,
     LIGHT,
     METHODS,
-    OPTIONS,
     baseline,
     described,
     entry_of,
+    method_named,
     method_of,
 )
 from messirl.estimators.uniform import UniformPolicy, uniform_score
@@ -28,7 +28,9 @@ from messirl.similarity import RBF
 def test_an_entry_is_known_by_its_name_and_no_label_is_given_twice():
     assert all(method.name == name for name, method in METHODS.items())
     assert len({method.label for method in METHODS.values()}) == len(METHODS)
-    assert list(OPTIONS) == ["messi", "maxent", "em"]
+    assert all(method_named(name.upper()) is method_named(name.lower()) is METHODS[name] for name in METHODS)
+    with pytest.raises(ValueError, match=r"`method` demodise: choose from messi, .*; did you mean 'demodice'"):
+        method_named("demodise")
 
 
 @pytest.mark.parametrize(("kind", "name"), [(MESSI, "MESSI"), (MaxEntIRL, "MaxEnt"), (EMMaxEnt, "EM")])

@@ -473,9 +473,9 @@ def test_what_is_no_table_or_goes_with_nothing_is_refused():
             MaxEntIRL(reference="unlabelled", reference_strength=strength).fit(mdp, data, data)
     for given in (usual, "unlabelled"):
         for method in (MaxEntIRL, MESSI, EMMaxEnt):
-            with pytest.raises(ValueError, match="has no meaning with entropy='noncausal': use entropy='causal'"):
+            with pytest.raises(ValueError, match="cannot be combined with entropy='noncausal': omit"):
                 method(reference=given, entropy="noncausal", solver="lbfgs").fit(mdp, data, data)
-            with pytest.raises(ValueError, match="reference has no meaning with solver='paper': use solver='lbfgs'"):
+            with pytest.raises(ValueError, match="`reference` cannot be combined with solver='paper': omit"):
                 method(reference=given, solver="paper").fit(mdp, data, data)
 
 

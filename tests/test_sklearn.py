@@ -11,13 +11,13 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from worlds import drawn, random_mdp
 
 from messirl import MESSI, MESSICV, MaxEntIRL, Trajectories, estimation_table, feature_counts
-from messirl._defaults import SIMILARITIES
 from messirl.app.cli._options import add_model
 from messirl.app.cli._parser import Parser
 from messirl.selection import Adapted
 from messirl.similarity import RBF, FisherKernel, Similarity
 from messirl.similarity.base import as_similarity
 from messirl.similarity.kernels import DEFAULT
+from messirl.similarity.registry import SIMILARITIES
 
 HOSTILE = "<script>alert('1')</script>"
 
@@ -70,9 +70,13 @@ def test_every_name_is_a_similarity_in_python_and_in_commands(world):
     made = Parser()
     add_model(made)
     option = next(one for one in made._actions if one.dest == "similarity")
-    assert tuple(option.choices) == (*SIMILARITIES, "dtw")  # which needs to know where states are
+    assert tuple(option.choices) == tuple(SIMILARITIES)
     assert as_similarity("rbf") == DEFAULT
-    for name in SIMILARITIES:
+    for name, entry in SIMILARITIES.items():
+        if entry.coordinates:  # which needs to know where states are
+            with pytest.raises(ValueError, match=r"needs coordinates .*: give DynamicTimeWarping\(coordinates\)"):
+                MESSI(name).fit(*world)
+            continue
         assert MESSI(name, max_iter=1, tol=1e9).fit(*world).penalty_matrix_.shape == (3, 3)
 
 

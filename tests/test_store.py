@@ -240,7 +240,7 @@ def test_another_origin_is_refused_with_the_way_out_and_nothing_is_changed(store
     assert str(store.folder) in said
     assert f"{field} {getattr(MADE, field)}" in said
     assert str(value) in said
-    assert "another --out" in said
+    assert "another `out`" in said
     assert "remove" in said
     assert content(store.folder) == before
 
@@ -252,7 +252,7 @@ def test_another_origin_is_refused_with_the_way_out_and_nothing_is_changed(store
 def test_a_damaged_manifest_is_refused_with_the_way_out_and_nothing_is_changed(store, damage):
     (store.folder / "manifest.json").write_bytes(damage)
     before = content(store.folder)
-    with pytest.raises(StoreError, match=r"manifest\.json.*damaged.*another --out"):
+    with pytest.raises(StoreError, match=r"manifest\.json.*damaged.*another `out`"):
         store.open()
     assert content(store.folder) == before
 
@@ -260,7 +260,7 @@ def test_a_damaged_manifest_is_refused_with_the_way_out_and_nothing_is_changed(s
 def test_parts_without_a_manifest_are_refused(store):
     (store.folder / "manifest.json").unlink()
     before = content(store.folder)
-    with pytest.raises(StoreError, match=r"no manifest\.json.*another --out"):
+    with pytest.raises(StoreError, match=r"no manifest\.json.*another `out`"):
         store.open()
     assert content(store.folder) == before
 
@@ -268,7 +268,7 @@ def test_parts_without_a_manifest_are_refused(store):
 @pytest.mark.parametrize("name", ["results.parquet", "claims.json", "report.html"])
 def test_a_folder_with_results_of_somebody_else_is_refused_before_they_are_overwritten(tmp_path, name):
     (tmp_path / name).write_bytes(b"years of work")
-    with pytest.raises(StoreError, match=r"another --out"):
+    with pytest.raises(StoreError, match=r"another `out`"):
         Store(tmp_path, MADE).open()
 
 

@@ -649,7 +649,7 @@ def test_messirl_fit_tells_of_experts_and_held_out_ones_in_the_files(folders, ru
     shared = ["--expert", "role = expert", "--test", "role = test", "--no-report", "--no-baselines"]
     run("fit", folder, *shared, "--unlabelled-from", tmp_path / "some.parquet", "--out", tmp_path / "a")
     notes = read_json((tmp_path / "a" / "fit.json").read_text(encoding="utf-8"))["warnings"]
-    told = [note for note in notes if "are among those of --unlabelled-from, state by state" in note]
+    told = [note for note in notes if "are among those of `unlabelled_from`, state by state" in note]
     assert [note.split()[2] for note in told] == ([] if said is None else [said])
 
 

@@ -108,7 +108,7 @@ def test_a_readme_or_truth_of_someone_else_is_never_replaced(file, tmp_path):
 
 def test_a_problem_is_replaced_only_on_request_and_then_whole(tmp_path):
     folder = park(tmp_path / "park")
-    with pytest.raises(ValueError, match=r"already contains edges\.csv: give another folder, or --force"):
+    with pytest.raises(ValueError, match=r"already contains edges\.csv: give another folder, or `force`"):
         write_example("maze", folder)
     write_example("maze", folder, overwrite=True)
     assert len(read_problem(folder).trajectories) == 200

@@ -22,7 +22,7 @@ from messirl.app.workflow.model_settings import ModelSettings, make_model, make_
 from messirl.app.workflow.selecting import SelectSettings, select
 from messirl.app.workflow.split import Split, divide
 from messirl.app.workflow.watcher import Watcher
-from messirl.estimators.registry import OPTIONS
+from messirl.estimators.registry import METHODS
 from messirl.io import Problem, read_problem
 from messirl.similarity import EditDistance, VisitedStates
 
@@ -202,10 +202,10 @@ def test_parts_are_those_of_the_filters_and_draws_are_those_of_the_seed(problem)
     assert parts.groups("x") == [str(x) for x in problem.meta["x"][parts.rows["expert"]]]
 
 
-@pytest.mark.parametrize("option", OPTIONS)
-def test_every_method_of_the_table_can_be_asked_for(option):
-    model = make_model(ModelSettings(option), unlabelled=True)
-    assert type(model) is OPTIONS[option].estimator()
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_of_the_table_can_be_asked_for(name):
+    model = make_model(ModelSettings(name), unlabelled=True)
+    assert type(model) is METHODS[name].estimator()
 
 
 # ------------------------------------------------------------ apart from commands
@@ -257,9 +257,9 @@ def test_settings_name_every_similarity_of_sequences():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"similarity": "dtw"}, "--similarity dtw needs coordinates of every state: give x and y, or use edit"),
-        ({"similarity": "visited", "scale": 2.0}, "only with exponential or edit or dtw"),
-        ({"similarity": "edit", "standardise_counts": False}, "--no-standardise has no effect"),
+        ({"similarity": "dtw"}, "`similarity` dtw needs coordinates of every state: give x and y, or use edit"),
+        ({"similarity": "visited", "scale": 2.0}, "only with exponential, edit and dtw"),
+        ({"similarity": "edit", "standardise_counts": False}, "`standardise_counts` has no effect"),
     ],
 )
 def test_a_similarity_without_what_it_needs_is_an_error(settings, message):

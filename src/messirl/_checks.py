@@ -1,4 +1,7 @@
-"""Validation of arguments: numbers within limits, whole numbers (True and False are neither), flags and arrays."""
+"""Validation of arguments: parameters of estimators, numbers within limits, whole numbers, flags and arrays.
+
+True and False are no numbers.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
+
+from messirl._parameters import Parameter, parameter
 
 
 def is_whole(value: Any) -> TypeGuard[int]:
@@ -51,6 +56,37 @@ def fraction(name: str, value: Any) -> float:
         shown = f"{value:g}" if is_number(value) else repr(value)
         raise ValueError(f"{name}={shown}: it must be between 0 and 1, for example 0.95")
     return float(value)
+
+
+def check_parameters(estimator: Any) -> None:
+    """Raise an error that names the first parameter of an estimator that is outside its range in the table."""
+    owners = [kind.__name__ for kind in type(estimator).__mro__]
+    for name, value in estimator.get_params(deep=False).items():
+        entry = parameter(name, owners)
+        if entry is not None:
+            check_parameter(entry, value)
+
+
+def check_parameter(entry: Parameter, value: Any) -> None:
+    """Raise an error that names a parameter and its range, unless the value is in it."""
+    if (value is None and entry.optional) or (entry.objects and not isinstance(value, str)):
+        return
+    if entry.kind == "flag":
+        flag(entry.name, value)
+    elif entry.kind == "choice":
+        if value not in entry.choices:
+            allowed = [*map(repr, entry.choices), *["an array"] * entry.objects, *["None"] * entry.optional]
+            raise ValueError(f"{entry.name}={value!r}: choose {' or '.join(allowed)}")
+    elif entry.kind == "whole":
+        if not is_whole(value):
+            raise TypeError(f"{entry.name}={value!r}: it must be a whole number")
+        if value < (entry.least or 0):
+            raise ValueError(f"{entry.name}={value!r}: it must be a whole number >= {entry.least:g}")
+    elif not (isinstance(value, str) and value in entry.choices):
+        if not is_number(value):
+            raise TypeError(f"{entry.name}={value!r}: it must be a number")
+        if not (math.isfinite(value) and entry.includes(value)):
+            raise ValueError(f"{entry.name}={value}: it must be finite and {entry.range}")
 
 
 def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:

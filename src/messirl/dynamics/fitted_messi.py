@@ -21,8 +21,8 @@ from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsRegressor
 
-from messirl._checks import number, whole
-from messirl._defaults import LAMBDA0, MAX_ITER, OBJECTIVE, THETA_MAX, TOL
+from messirl._checks import check_parameters, number, whole
+from messirl._parameters import default
 from messirl._types import Floats, Ints
 from messirl.data.feature_scale import spread_of
 from messirl.data.trajectories import Trajectories
@@ -40,7 +40,7 @@ from messirl.dynamics.transition_dataset import (
     sample_counts,
 )
 from messirl.estimators.persistence import Saved
-from messirl.objective import OBJECTIVES, Objective, bending
+from messirl.objective import Objective, bending
 from messirl.optim.lbfgs import lbfgs
 from messirl.planning import Planner, soft_values
 from messirl.planning.sampling import random_source
@@ -152,15 +152,15 @@ class FittedMESSI(Saved):
     features: FeatureMap = field(kw_only=False)
     regressor: Any = None
     similarity: Any = DEFAULT
-    objective: str | None = OBJECTIVE
-    lambda0: float = LAMBDA0
-    theta_max: float = THETA_MAX
+    objective: str | None = default("objective")
+    lambda0: float = default("lambda0")
+    theta_max: float = default("theta_max")
     discount: float
     n_actions: int | None = None
     counts: str = "model"
     classifier: Any = None
-    max_iter: int = MAX_ITER
-    tol: float = TOL
+    max_iter: int = default("max_iter")
+    tol: float = default("tol")
     max_backups: int = 2000
     backup_tol: float = 1e-8
     random_state: Any = 0
@@ -235,16 +235,12 @@ class FittedMESSI(Saved):
             raise TypeError("features must be a function from states (n, k) to their features (n, d)")
         if self.counts not in COUNTS:
             raise ValueError(f"counts={self.counts!r}: choose 'model' or 'importance'")
-        if self.objective not in (None, *OBJECTIVES):
-            raise ValueError(f"objective={self.objective!r}: choose 'choices' or 'counts'")
         if self.objective == "choices" and self.counts == "importance":
             raise ValueError("objective='choices' does not use counts: leave counts='importance' out")
-        number("theta_max", self.theta_max, above=0.0)
-        for name in ("lambda0", "tol", "backup_tol"):
-            number(name, getattr(self, name), least=0.0)
+        check_parameters(self)
+        number("backup_tol", self.backup_tol, least=0.0)
         if number("discount", self.discount, above=0.0) >= 1.0:
             raise ValueError(f"discount={self.discount}: must be below 1 with recordings")
-        whole("max_iter", self.max_iter)
         whole("max_backups", self.max_backups)
         if self.n_actions is not None:
             whole("n_actions", self.n_actions)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from messirl._checks import number
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
@@ -19,8 +19,6 @@ from messirl.estimators._best_response import Responses, mixed_policy
 from messirl.estimators._policy_base import PolicyEstimator
 from messirl.estimators.uniform import uniform_rows
 from messirl.planning import log_likelihood, visits
-
-LAPSE = 0.01  # probability of a uniformly random action when a deterministic policy is scored
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -42,10 +40,7 @@ class Apprentice(PolicyEstimator):
     _arrays: ClassVar[tuple[str, ...]] = ("policy_", "start_", "feature_counts_")
     _facts: ClassVar[tuple[str, ...]] = ("converged_",)
 
-    lapse: float = LAPSE
-
-    def _check_arguments(self) -> None:
-        check_lapse(self.lapse)
+    lapse: float = default("lapse")
 
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         return log_likelihood(self.mdp_, with_lapses(self.mdp_, self.policy_, self.lapse), trajectories)
@@ -93,9 +88,3 @@ class Mixture(Apprentice):
 def with_lapses(mdp: MDP, policy: Floats, lapse: float) -> Floats:
     """Return (1 − lapse) π + lapse · uniform over the allowed actions."""
     return np.asarray((1.0 - lapse) * policy + lapse * uniform_rows(mdp))
-
-
-def check_lapse(lapse: float) -> None:
-    """Refuse a lapse that is not a probability."""
-    if number("lapse", lapse, least=0.0) > 1.0:
-        raise ValueError(f"lapse={lapse}: it is a probability, at most 1")

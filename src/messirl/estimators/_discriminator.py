@@ -22,20 +22,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from messirl._checks import number
 from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 
-KINDS = ("features", "table")
 ROUNDS = 100  # largest number of Newton steps; about ten are usual
 TINY = 1e-15  # relative decrease of the value at which Newton's method stops
-
-
-def checked_discriminator(kind: str, ridge: float) -> None:
-    """Refuse invalid arguments of a discriminator."""
-    if kind not in KINDS:
-        raise ValueError(f"discriminator={kind!r}: choose 'features' or 'table'")
-    number("ridge", ridge, above=0.0)
 
 
 def by_table(a: Floats, b: Floats) -> Floats:

@@ -13,9 +13,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from messirl._checks import flag, is_whole, number
-from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, SOLVER, STEP_SIZE, THETA_MAX, TOL
 from messirl._npz import within
+from messirl._parameters import default
 from messirl._types import Floats, Ints
 from messirl.data.feature_scale import offsets
 from messirl.data.mdp import MDP
@@ -29,15 +28,12 @@ from messirl.estimators._prior_policy import with_prior_policy
 from messirl.estimators._reward_base import RewardEstimator
 from messirl.estimators._search import PreparedFit, SearchSettings
 from messirl.estimators._training_data import TrainingData
-from messirl.objective import OBJECTIVES, Objective, made_likely
+from messirl.objective import Objective, made_likely
 from messirl.optim.box_search import HISTORY, Result
 from messirl.planning import NoFiniteValue, log_likelihood
-from messirl.planning._validation import check_entropy
 from messirl.planning.choice_scores import trajectory_scores
 from messirl.planning.identifiability import unidentified
 from messirl.planning.likelihood import reward_log_likelihood
-
-SOLVERS = ("lbfgs", "paper")
 
 LOG = logging.getLogger(__name__)
 
@@ -108,8 +104,6 @@ class MaximumEntropy(RewardEstimator):
         The matrix Q of the penalty ½ θᵀQθ.
     theta_init_ : array (d,)
         Initial θ of the search.
-    goals_ : array of int or None
-        The distinct goals of the experts, where they have goals.
     likelihood_ : {"choices", "counts"}
         The objective that was used.
     reference_ : array (S, A) or None
@@ -121,42 +115,28 @@ class MaximumEntropy(RewardEstimator):
     _facts: ClassVar[tuple[str, ...]] = ("objective_", "n_iter_", "converged_", "termination_", "gradient_norm_")
     _records: ClassVar[dict[str, Any]] = {"standing": Standing}
 
-    theta_max: float | None = THETA_MAX
-    entropy: str = ENTROPY
-    objective: str | None = OBJECTIVE
-    reference: Any = None
-    reference_strength: float = REFERENCE_STRENGTH
-    solver: str = SOLVER
-    step_size: float = STEP_SIZE
-    max_iter: int = MAX_ITER
-    tol: float = TOL
+    theta_max: float | None = default("theta_max")
+    entropy: str = default("entropy")
+    objective: str | None = default("objective")
+    reference: Any = default("reference")
+    reference_strength: float = default("reference_strength")
+    solver: str = default("solver")
+    step_size: float = default("step_size")
+    max_iter: int = default("max_iter")
+    tol: float = default("tol")
     theta_init: Any = None
     random_state: Any = None
     callback: Any = None
-    warm_start: bool = False
+    warm_start: bool = default("warm_start")
 
     def _check_arguments(self) -> None:
-        check_entropy(self.entropy)
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver={self.solver!r}: choose 'lbfgs' (the exact optimum) or 'paper' (Alg. 1)")
-        if self.objective not in (None, *OBJECTIVES):
-            raise ValueError(f"objective={self.objective!r}: choose 'choices' or 'counts'")
-        if isinstance(self.reference, str) and self.reference != "unlabelled":
-            raise ValueError(f"reference={self.reference!r}: give an array (S, A), 'unlabelled' or None")
-        beyond = ["objective='choices'"] * (self.objective == "choices") + ["reference"] * (self.reference is not None)
+        super()._check_arguments()
+        beyond = ["objective='choices'"] * (self.objective == "choices")
+        beyond += ["`reference`"] * (self.reference is not None)
         for name, only in (("entropy", "causal"), ("solver", "lbfgs")):
             if beyond and getattr(self, name) != only:
-                raise ValueError(f"{beyond[0]} has no meaning with {name}={getattr(self, name)!r}: use {name}={only!r}")
-        number("reference_strength", self.reference_strength, above=0.0)
-        flag("warm_start", self.warm_start)
-        if self.theta_max is not None:
-            number("theta_max", self.theta_max, above=0.0)
-        number("step_size", self.step_size, above=0.0)
-        number("tol", self.tol, least=0.0)
-        if not is_whole(self.max_iter):
-            raise TypeError(f"max_iter={self.max_iter!r}: give a whole number of iterations")
-        if self.max_iter < 0:
-            raise ValueError(f"max_iter={self.max_iter}: it must be >= 0")
+                chosen = f"{name}={getattr(self, name)!r}"
+                raise ValueError(f"{beyond[0]} cannot be combined with {chosen}: omit it, or use {name}={only!r}")
         if self.callback is not None and not callable(self.callback):
             raise TypeError("callback must be callable: it is called with a dict after every iteration")
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from messirl._checks import is_whole
 from messirl._docstrings import inherit_documentation
-from messirl._types import Floats
+from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.data.validation import check_trajectories
@@ -38,12 +38,15 @@ class PolicyEstimator(Saved):
         The distribution of first states, from which `sample` draws.
     converged_ : bool
         Whether the search converged.
+    goals_ : array of int or None
+        The distinct goals of the experts, if they have goals.
     """
 
     mdp_: MDP
     policy_: Any
     start_: Floats
     converged_: bool
+    goals_: Ints | None = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy.typing as npt
 
-from messirl._checks import number
-from messirl._defaults import THETA_PRIOR, UNLABELLED_WEIGHT
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.estimators._initialization import WarmStart
@@ -35,16 +34,13 @@ class PooledEstimator(MaximumEntropy):
         means no prior.
     """
 
-    unlabelled_weight: float = UNLABELLED_WEIGHT
-    theta_prior: float | None = THETA_PRIOR
+    unlabelled_weight: float = default("unlabelled_weight")
+    theta_prior: float | None = default("theta_prior")
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        number("unlabelled_weight", self.unlabelled_weight, least=0.0)
-        if self.theta_prior is not None:
-            number("theta_prior", self.theta_prior, above=0.0)
-            if self.solver == "paper":
-                raise ValueError("theta_prior is not available with solver='paper' (Alg. 1): use solver='lbfgs'")
+        if self.theta_prior is not None and self.solver == "paper":
+            raise ValueError("`theta_prior` cannot be combined with solver='paper' (Alg. 1): use solver='lbfgs'")
 
     def _prepare_pooled(
         self,

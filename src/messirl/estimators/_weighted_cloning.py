@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from messirl._parameters import default
 from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
 from messirl.estimators._count_cloning import CountedPolicy
-from messirl.estimators._discriminator import checked_discriminator
 from messirl.estimators._prior_policy import action_counts, smoothed
 
 
@@ -47,12 +47,9 @@ class WeightedCloning(CountedPolicy):
     _arrays: ClassVar[tuple[str, ...]] = ("discriminator_",)
     _facts: ClassVar[tuple[str, ...]] = ("effective_sample_size_",)
 
-    discriminator: str = "features"
-    ridge: float = 0.1
-    smoothing: float = 1.0
-
-    def _check_discriminator(self) -> None:
-        checked_discriminator(self.discriminator, self.ridge)
+    discriminator: str = default("discriminator")
+    ridge: float = default("ridge", "DWBC")
+    smoothing: float = default("smoothing")
 
     def _counts_of_both(self, mdp: MDP, expert: Trajectories, unlabelled: Any) -> tuple[Floats, Floats]:
         """Count how often the experts and the unlabelled trajectories took each action, (S, A)."""

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
-from messirl._checks import number, whole
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import TrajectoriesLike, as_trajectories
@@ -89,19 +89,15 @@ class AbbeelNg(Mixture):
     _arrays: ClassVar[tuple[str, ...]] = ("margins_",)
     _facts: ClassVar[tuple[str, ...]] = ("margin_", "bound_", "termination_")
 
-    version: str = "projection"
-    epsilon: float | None = None
-    max_policies: int = 200
+    version: str = default("version")
+    epsilon: float | None = default("epsilon")
+    max_policies: int = default("max_policies")
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Fit to the counts of the expert's trajectories; `unlabelled` is not used."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
-        if self.version not in VERSIONS:
-            raise ValueError(f"version={self.version!r}: choose {' or '.join(map(repr, VERSIONS))}")
-        if self.epsilon is not None:
-            number("epsilon", self.epsilon, least=0.0)
-        most, step = whole("max_policies", self.max_policies), VERSIONS[self.version]
+        most, step = self.max_policies, VERSIONS[self.version]
         start = read_sets("AbbeelNg", mdp, expert)
         check_bounded("AbbeelNg", mdp)
         target, found = mean_counts(mdp, expert), Responses(mdp, start)

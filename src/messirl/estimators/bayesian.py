@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from messirl._checks import number, whole
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.feature_scale import feature_spread
 from messirl.data.mdp import MDP
@@ -103,23 +103,19 @@ class BayesianIRL(RewardEstimator):
     _arrays: ClassVar[tuple[str, ...]] = ("start_", "samples_", "rhat_", "ess_", "acceptance_")
     _facts: ClassVar[tuple[str, ...]] = ("converged_",)
 
-    beta: float = 1.0
-    prior: str = "normal"
-    prior_scale: float = 10.0
-    n_chains: int = 4
-    n_warm_up: int = 500
-    n_samples: int = 500
+    beta: float = default("beta")
+    prior: str = default("prior")
+    prior_scale: float = default("prior_scale")
+    n_chains: int = default("n_chains")
+    n_warm_up: int = default("n_warm_up")
+    n_samples: int = default("n_samples", "BayesianIRL")
     random_state: Any = None
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Draw from the posterior given the expert's trajectories; `unlabelled` is not used."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
-        if self.prior not in PRIORS:
-            raise ValueError(f"prior={self.prior!r}: choose 'normal' or 'uniform'")
-        number("beta", self.beta, above=0.0)
-        scale = number("prior_scale", self.prior_scale, above=0.0)
-        chains, draws = whole("n_chains", self.n_chains, least=2), whole("n_samples", self.n_samples, least=4)
-        warm_up = whole("n_warm_up", self.n_warm_up, least=0)
+        self._check_arguments()
+        scale, chains, draws, warm_up = self.prior_scale, self.n_chains, self.n_samples, self.n_warm_up
         self.start_ = read_sets("BayesianIRL", mdp, expert)
         check_bounded("BayesianIRL", mdp)
         self.mdp_, unit = mdp, feature_spread(mdp)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from messirl._checks import flag, number
+from messirl._parameters import default
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import TrajectoriesLike, as_trajectories
 from messirl.estimators._count_cloning import CountedPolicy
@@ -53,13 +53,14 @@ class BehaviourCloning(CountedPolicy):
            [0.75 , 0.25 ]])
     """
 
-    smoothing: float = 1.0
-    by_step: bool = False
+    smoothing: float = default("smoothing")
+    by_step: bool = default("by_step")
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Count the experts' actions; unlabelled trajectories are checked but not used."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
-        strength, by_step = number("smoothing", self.smoothing, least=0.0), flag("by_step", self.by_step)
+        self._check_arguments()
+        strength, by_step = self.smoothing, self.by_step
         self._read(mdp, expert, unlabelled, needs_unlabelled=False)
         policy = smoothed(mdp, action_counts(mdp, expert), strength)
         if by_step and mdp.horizon is not None:

@@ -29,7 +29,7 @@ from scipy.sparse.linalg import splu
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from messirl._checks import number, whole
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import TrajectoriesLike, as_trajectories
@@ -108,25 +108,24 @@ class DemoDICE(CountedPolicy):
     _arrays: ClassVar[tuple[str, ...]] = ("occupancy_", "values_")
     _facts: ClassVar[tuple[str, ...]] = ("objective_", "flow_gap_", "n_iter_")
 
-    alpha: float = 0.05
-    smoothing: float = 0.01
-    step_weight: float = 0.5
-    max_iter: int = 200
-    tol: float = 1e-8
+    alpha: float = default("alpha", "DemoDICE")
+    smoothing: float = default("smoothing", "DemoDICE")
+    step_weight: float = default("step_weight")
+    max_iter: int = default("max_iter", "DemoDICE")
+    tol: float = default("tol", "DemoDICE")
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Fit to the experts' occupancy, regularised towards that of all trajectories."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
-        alpha, tol = number("alpha", self.alpha, least=0.0), number("tol", self.tol, above=0.0)
-        even = number("smoothing", self.smoothing, above=0.0)
-        own_step = number("step_weight", self.step_weight, least=0.0)
-        if even >= 1.0 or own_step > 1.0:
-            raise ValueError(f"smoothing={even:g} must be below 1, and step_weight={own_step:g} at most 1")
-        most = whole("max_iter", self.max_iter)
+        self._check_arguments()
+        alpha, tol, most, even, own_step = self.alpha, self.tol, self.max_iter, self.smoothing, self.step_weight
         refuse_streamed(unlabelled, "DemoDICE", "discounts every choice by its step")
         unlabelled = self._read(mdp, expert, unlabelled, needs_unlabelled=True)
         if mdp.must_end:
-            raise ValueError("DemoDICE needs a discount below 1 or a horizon: otherwise occupancies may be infinite")
+            raise ValueError(
+                "DemoDICE needs a discount below 1 or a horizon, since occupancies may be infinite otherwise: use "
+                "MESSI or ISWBC"
+            )
         check_alive(mdp, expert + unlabelled, len(expert))
         flow, everyone = Flow.of(mdp, beginning(mdp, expert)), expert + unlabelled
         own, usual = (flow.density(some, even, own_step) for some in (expert, everyone))

@@ -29,7 +29,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from messirl._checks import number, whole
+from messirl._parameters import default
 from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import TrajectoriesLike, as_trajectories
@@ -96,20 +96,18 @@ class DWBC(WeightedCloning):
 
     _facts: ClassVar[tuple[str, ...]] = ("n_iter_",)
 
-    eta: float = 0.5
-    alpha: float = 7.5
-    threshold: float = 0.0
-    max_iter: int = 500
-    tol: float = 1e-6
+    eta: float = default("eta", "DWBC")
+    alpha: float = default("alpha", "DWBC")
+    threshold: float = default("threshold")
+    max_iter: int = default("max_iter", "DWBC")
+    tol: float = default("tol", "DWBC")
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Fit to the experts' choices and to similar ones in the unlabelled trajectories."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
-        self._check_discriminator()
-        eta, alpha = number("eta", self.eta, above=0.0), number("alpha", self.alpha, above=0.0)
-        threshold = number("threshold", self.threshold, least=0.0)
-        smoothing = number("smoothing", self.smoothing, least=0.0)
-        most, tol = whole("max_iter", self.max_iter), number("tol", self.tol, above=0.0)
+        self._check_arguments()
+        eta, alpha, threshold, smoothing = self.eta, self.alpha, self.threshold, self.smoothing
+        most, tol = self.max_iter, self.tol
         unlabelled = self._read(mdp, expert, unlabelled, needs_unlabelled=True)
         own, others = self._counts_of_both(mdp, expert, unlabelled)
         rows = np.flatnonzero((own + others).ravel() > 0.0)

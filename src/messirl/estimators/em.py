@@ -15,8 +15,7 @@ import numpy.lib.recfunctions as rfn
 import numpy.typing as npt
 from scipy.special import softmax
 
-from messirl._checks import whole
-from messirl._defaults import EM_SOLVER, STEPS_PER_ROUND
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP
@@ -75,8 +74,8 @@ class EMMaxEnt(MaximumEntropy):
 
     _arrays: ClassVar[tuple[str, ...]] = ("weights_",)
 
-    steps_per_round: int = STEPS_PER_ROUND
-    solver: str = EM_SOLVER
+    steps_per_round: int = default("steps_per_round")
+    solver: str = default("solver", "EMMaxEnt")
 
     @one_cut_warning()
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: TrajectoriesLike | None = None) -> Self:
@@ -93,7 +92,7 @@ class EMMaxEnt(MaximumEntropy):
     ) -> PreparedFit:
         self._check_arguments()
         refuse_streamed(unlabelled, "EMMaxEnt", "reweights every trajectory in each round")
-        eta = whole("steps_per_round", self.steps_per_round)
+        eta = self.steps_per_round
         mdp, data = self._read(mdp, expert, unlabelled)
         everyone, counts = data.trajectories, self._counts(mdp, data, penalised=False)
 

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from messirl._checks import number
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import TrajectoriesLike, as_trajectories
@@ -65,13 +65,13 @@ class ISWBC(WeightedCloning):
            [0.11, 0.89]])
     """
 
-    delta: float = 0.0
+    delta: float = default("delta")
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Fit to the experts' choices and to similar ones in the unlabelled trajectories."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
-        self._check_discriminator()
-        delta, smoothing = number("delta", self.delta, least=0.0), number("smoothing", self.smoothing, least=0.0)
+        self._check_arguments()
+        delta, smoothing = self.delta, self.smoothing
         unlabelled = self._read(mdp, expert, unlabelled, needs_unlabelled=True)
         own, others = (n.ravel() for n in self._counts_of_both(mdp, expert, unlabelled))
         everyone = own + others

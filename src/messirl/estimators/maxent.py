@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from messirl._checks import number
-from messirl._defaults import RIDGE
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP
@@ -57,8 +56,8 @@ class MaxEntIRL(PooledEstimator):
            [0.08, 0.92]])
     """
 
-    ridge: float = RIDGE
-    standardise: bool = False
+    ridge: float = default("ridge")
+    standardise: bool = default("standardise")
 
     @one_cut_warning()
     def fit(
@@ -86,7 +85,6 @@ class MaxEntIRL(PooledEstimator):
         sample_weight: npt.ArrayLike | None = None,
     ) -> PreparedFit:
         self._check_arguments()
-        number("ridge", self.ridge, least=0.0)
         unlabelled, spread = streamed_or_not(unlabelled), self.ridge > 0 and self.standardise
         counted = spread or (self.likelihood_ == "counts" and self.unlabelled_weight > 0)
         mdp, data = self._read(mdp, expert, unlabelled, counted=counted)

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from messirl._checks import number
-from messirl._defaults import LAMBDA0
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP
@@ -91,7 +90,7 @@ class MESSI(PooledEstimator):
     _optional: ClassVar[tuple[str, ...]] = ("penalty_matrix_",)
 
     similarity: Any = DEFAULT
-    lambda0: float = field(default=LAMBDA0, kw_only=True)
+    lambda0: float = field(default=default("lambda0"), kw_only=True)
 
     @property
     def measure(self) -> Similarity:
@@ -116,9 +115,8 @@ class MESSI(PooledEstimator):
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        if number("lambda0", self.lambda0, least=0.0) > LARGEST_VALUE:
+        if self.lambda0 > LARGEST_VALUE:
             raise ValueError(f"lambda0={self.lambda0:g} is too large to compute with: give a smaller one")
-        number("theta_max", self.theta_max, above=0.0)
 
     def _prepare(
         self,

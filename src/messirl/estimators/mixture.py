@@ -24,7 +24,8 @@ import numpy.lib.recfunctions as rfn
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from messirl._checks import is_whole, whole
+from messirl._checks import is_whole
+from messirl._parameters import default
 from messirl._types import Flags, Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
@@ -110,9 +111,9 @@ class MixtureMESSI(Grouped):
     _arrays: ClassVar[tuple[str, ...]] = ("weights_", "responsibilities_")
     _facts: ClassVar[tuple[str, ...]] = ("log_likelihood_",)
 
-    n_groups: int = field(default=2, kw_only=True)
-    n_starts: int = field(default=5, kw_only=True)
-    max_rounds: int = field(default=300, kw_only=True)
+    n_groups: int = field(default=default("n_groups"), kw_only=True)
+    n_starts: int = field(default=default("n_starts"), kw_only=True)
+    max_rounds: int = field(default=default("max_rounds", "MixtureMESSI"), kw_only=True)
 
     def fit(
         self,
@@ -165,8 +166,6 @@ class MixtureMESSI(Grouped):
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        for name in ("n_groups", "n_starts", "max_rounds"):
-            whole(name, getattr(self, name))
         if self.likelihood_ != "choices":
             raise ValueError(f"objective={self.likelihood_!r}: MixtureMESSI needs objective='choices'")
 

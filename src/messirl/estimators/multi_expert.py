@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import block_diag
 
-from messirl._checks import number
+from messirl._parameters import default
 from messirl._text import listed
 from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
@@ -82,7 +82,7 @@ class SeveralExperts(Grouped):
 
     _arrays: ClassVar[tuple[str, ...]] = ("groups_",)
 
-    spread: float = field(default=1.0, kw_only=True)
+    spread: float = field(default=default("spread"), kw_only=True)
 
     def fit(
         self,
@@ -107,7 +107,6 @@ class SeveralExperts(Grouped):
         sample_weight: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
     ) -> Found:
-        spread = number("spread", self.spread, above=0.0)
         mdp, _, counts, penalty, quadratic = self._measured(mdp, expert, unlabelled)
         labels = np.zeros(len(expert), dtype=np.int64) if groups is None else as_labels(groups, len(expert))
         found, of = np.unique(labels, return_inverse=True)
@@ -125,7 +124,7 @@ class SeveralExperts(Grouped):
             np.bincount(of, own) / own.sum(),
             quadratic,
             together.with_prior(None, self.theta_prior),
-            spread,
+            self.spread,
         )
         theta = self._theta_start(mdp, together)
         start = WarmStart(np.tile(theta, found.size))

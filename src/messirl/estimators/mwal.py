@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 
-from messirl._checks import whole
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import TrajectoriesLike, as_trajectories
@@ -79,13 +79,13 @@ class MWAL(Mixture):
     _facts: ClassVar[tuple[str, ...]] = ("value_", "bound_")
 
     signs: Any = None
-    rounds: int = 200
+    rounds: int = default("rounds")
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Fit to the counts of the expert's trajectories; `unlabelled` is not used."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
-        rounds = whole("rounds", self.rounds)
+        rounds = self.rounds
         start = read_sets("MWAL", mdp, expert)
         check_bounded("MWAL", mdp)
         rows, target, found = stakes(mdp, self.signs), mean_counts(mdp, expert), Responses(mdp, start)

@@ -22,11 +22,11 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
-from messirl._checks import number, whole
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
-from messirl.estimators._apprenticeship import LAPSE, check_lapse, with_lapses
+from messirl.estimators._apprenticeship import with_lapses
 from messirl.estimators._best_response import Responses, best_policy
 from messirl.estimators._input_checks import check_bounded, mean_counts, read_sets
 from messirl.estimators._reward_base import RewardEstimator
@@ -96,15 +96,15 @@ class NgRussell(RewardEstimator):
     _arrays: ClassVar[tuple[str, ...]] = ("start_", "feature_counts_")
     _facts: ClassVar[tuple[str, ...]] = ("regret_", "n_iter_", "converged_", "termination_")
 
-    theta_max: float = 1.0
-    max_policies: int = 200
-    lapse: float = LAPSE
+    theta_max: float = default("theta_max", "NgRussell")
+    max_policies: int = default("max_policies")
+    lapse: float = default("lapse")
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: Any = None) -> Self:
         """Fit to the counts of the expert's trajectories; `unlabelled` is not used."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
-        bound, most = number("theta_max", self.theta_max, above=0.0), whole("max_policies", self.max_policies)
-        check_lapse(self.lapse)
+        self._check_arguments()
+        bound, most = self.theta_max, self.max_policies
         start = read_sets("NgRussell", mdp, expert)
         check_bounded("NgRussell", mdp)
         target, found = mean_counts(mdp, expert), Responses(mdp, start)

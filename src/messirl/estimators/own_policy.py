@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from messirl._checks import whole
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.feature_scale import feature_spread
 from messirl.data.mdp import MDP
@@ -84,8 +84,8 @@ class OwnPolicyMESSI(MESSI):
 
     _facts: ClassVar[tuple[str, ...]] = ("n_rounds_",)
 
-    n_draws: int = field(default=100, kw_only=True)
-    max_rounds: int = field(default=20, kw_only=True)
+    n_draws: int = field(default=default("n_draws"), kw_only=True)
+    max_rounds: int = field(default=default("max_rounds"), kw_only=True)
 
     def fit(
         self,
@@ -98,7 +98,8 @@ class OwnPolicyMESSI(MESSI):
         refuse_streamed(unlabelled, "OwnPolicyMESSI", "compares trajectories one by one")
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         check_trajectories(mdp, expert, "expert")
-        most, many = whole("max_rounds", self.max_rounds), whole("n_draws", self.n_draws)
+        self._check_arguments()
+        most, many = self.max_rounds, self.n_draws
         if expert.goals is not None:
             raise ValueError("OwnPolicyMESSI samples one policy, and with goals there are many: use MESSI")
         if self.unlabelled_weight > 0.0 or isinstance(self.reference, str):

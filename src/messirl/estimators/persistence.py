@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from messirl._checks import is_number, is_whole
+from messirl._checks import check_parameters, is_number, is_whole
 from messirl._files import beside
 from messirl._memory_guard import JSON
 from messirl._npz import BROKEN, Archive, shortly, within
@@ -112,6 +112,7 @@ class Saved(BaseEstimator):
 
     def _check_arguments(self) -> None:
         """Raise an error if a parameter is invalid."""
+        check_parameters(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file for `messirl.load`; an existing file is replaced only on success."""

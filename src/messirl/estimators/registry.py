@@ -27,8 +27,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from messirl import estimators
-from messirl._defaults import RIDGE, THETA_PRIOR
-from messirl._text import listed
+from messirl._parameters import default
+from messirl._text import did_you_mean, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ class Method:
     label : its name on pages and in figures
     fitted_to : its training data, as shown in tables of scores
     kind : the name of its class, or a user-defined class
-    option : its name on the command line; None if it is a baseline only
     shape : function from counts (n, d) to the matrix (d, d) that its penalty is a multiple of; None: by similarity
     sets : parameters that define it, which override those of the model it is compared with
     baseline : whether it belongs to every comparison and to the reproduction of the paper
@@ -72,12 +71,16 @@ class Method:
     label: str
     fitted_to: str
     kind: str | type[Any]
-    option: str | None = None
     shape: Callable[[Floats], Floats] | None = None
     sets: dict[str, Any] = field(default_factory=dict, hash=False)
     baseline: bool = False
     inference: bool = False
     on_request: bool = False
+
+    @property
+    def option(self) -> str:
+        """Its name on the command line, where case does not matter."""
+        return self.name.lower()
 
     @property
     def unlabelled(self) -> bool:
@@ -93,6 +96,18 @@ class Method:
         """Import and return its class."""
         kind: type[Any] = getattr(estimators, self.kind) if isinstance(self.kind, str) else self.kind
         return kind
+
+    @property
+    def maximum_entropy(self) -> bool:
+        """True if it maximises the entropy of the policy: its fits have a reward, its expected visits and a search."""
+        return self.kind in ("MESSI", "MaxEntIRL", "EMMaxEnt", "OwnPolicyMESSI", "SeveralExperts", "MixtureMESSI")
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the parameters that it leaves to the user."""
+        of_shape = ("ridge", "standardise", "similarity") if self.shape is not None else ()
+        names = [name for name in self.estimator()._get_param_names() if name not in (*self.sets, *of_shape)]
+        return [*names, "lambda0"] if of_shape and "lambda0" not in names else names
 
     def build(self, settings: dict[str, Any]) -> Any:
         """Make the estimator from the settings that are its parameters and from the parameters in `sets`."""
@@ -128,15 +143,26 @@ def baseline(name: str, model: Any, mdp: MDP, expert: Trajectories, unlabelled: 
     return METHODS[name].make(model, mdp, expert, unlabelled)
 
 
+def method_named(name: str) -> Method:
+    """Return the method of a name, in any case."""
+    known = {method.option: method for method in METHODS.values()}
+    if name.lower() not in known:
+        raise ValueError(f"`method` {name}: choose from {', '.join(known)}{did_you_mean(name, known)}")
+    return known[name.lower()]
+
+
 def method_of(model: Any) -> Method:
-    """Return the entry of an estimator, by its class."""
-    return next(m for m in OPTIONS.values() if m.estimator() is type(model))
+    """Return the entry of an estimator, by its class and, unless it is a maximum-entropy method, its parameters."""
+    kinds = [m for m in METHODS.values() if m.estimator() is type(model) and m.shape is None]
+    if kinds[0].maximum_entropy:
+        return kinds[0]
+    return next(m for m in reversed(kinds) if m.sets.items() <= model.get_params(deep=False).items())
 
 
 def entry_of(model: Any) -> Method | None:
     """Return the method in `COMPARED` that has the class and parameters of an estimator; None if there is none."""
-    usual = {"reference": None, "unlabelled_weight": 0.0, "theta_prior": THETA_PRIOR}
-    usual |= {"ridge": RIDGE, "standardise": False}
+    usual = {"reference": None, "unlabelled_weight": 0.0, "theta_prior": default("theta_prior")}
+    usual |= {"ridge": default("ridge"), "standardise": False}
     own = model.get_params(deep=False)
     if own["reference"] is not None and not isinstance(own["reference"], str):  # a policy given by the user
         return None
@@ -150,10 +176,12 @@ def entry_of(model: Any) -> Method | None:
 def described(model: Any) -> tuple[str, str]:
     """Return the label of an estimator on pages, and its training data, by its entry and its parameters."""
     method, weight = method_of(model), getattr(model, "unlabelled_weight", 0.0)
+    if not method.maximum_entropy:
+        return method.label, method.fitted_to
     words, fitted_to = [], method.fitted_to
     if model.reference is not None:
         words.append("base policy")
-    if getattr(model, "ridge", RIDGE) != RIDGE:
+    if getattr(model, "ridge", 0.0) != default("ridge"):
         words.append(f"ridge {model.ridge:g}")
     if getattr(model, "theta_prior", None) is not None:
         words.append(f"prior {model.theta_prior:g}")
@@ -209,9 +237,9 @@ def _complete(counts: Floats) -> Floats:
 METHODS = {
     method.name: method
     for method in (
-        Method("MESSI", "MESSI", BOTH, "MESSI", option="messi"),
-        Method("MaxEnt", "MaxEnt-IRL", EXPERT, "MaxEntIRL", option="maxent", baseline=True, inference=True),
-        Method("EM", "EM-MaxEnt", BOTH, "EMMaxEnt", option="em"),
+        Method("MESSI", "MESSI", BOTH, "MESSI"),
+        Method("MaxEnt", "MaxEnt-IRL", EXPERT, "MaxEntIRL", baseline=True, inference=True),
+        Method("EM", "EM-MaxEnt", BOTH, "EMMaxEnt"),
         Method("Ridge", "L2", EXPERT, "MaxEntIRL", shape=_flat, baseline=True),
         Method("RidgeStd", "L2, standardised", EXPERT, "MaxEntIRL", shape=_spread, baseline=True),
         Method("Complete", "complete graph", BOTH, "MESSI", shape=_complete, baseline=True),
@@ -242,4 +270,3 @@ BASELINES = [method for method in METHODS.values() if method.baseline]
 # Methods that are fitted next to every model.
 COMPARED = [method for method in METHODS.values() if method.baseline or (method.sets and not method.on_request)]
 ALONE = "MaxEnt"  # experts only, with which every other method is compared
-OPTIONS = {method.option: method for method in METHODS.values() if method.option is not None}

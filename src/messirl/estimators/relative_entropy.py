@@ -23,8 +23,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from messirl._checks import number, whole
-from messirl._defaults import REFERENCE_STRENGTH
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.feature_counts import checked_feature_counts
 from messirl.data.feature_scale import feature_spread
@@ -35,7 +34,7 @@ from messirl.estimators._prior_policy import usual_policy
 from messirl.estimators._reward_base import RewardEstimator
 from messirl.estimators.abbeel_ng import closest
 from messirl.estimators.uniform import uniform_rows
-from messirl.planning import log_likelihood, sample
+from messirl.planning import NoFiniteValue, log_likelihood, sample
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.planner import where_met
 
@@ -108,10 +107,10 @@ class RelativeEntropyIRL(RewardEstimator):
     _arrays: ClassVar[tuple[str, ...]] = ("start_", "feature_counts_")
     _facts: ClassVar[tuple[str, ...]] = ("effective_sample_size_", "missed_", "objective_", "converged_")
 
-    base: Any = "unlabelled"
-    epsilon: float = 0.1
-    n_samples: int = 1000
-    reference_strength: float = REFERENCE_STRENGTH
+    base: Any = default("base")
+    epsilon: float = default("epsilon", "RelativeEntropyIRL")
+    n_samples: int = default("n_samples", "RelativeEntropyIRL")
+    reference_strength: float = default("reference_strength")
     random_state: Any = None
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: TrajectoriesLike | None = None) -> Self:
@@ -134,7 +133,13 @@ class RelativeEntropyIRL(RewardEstimator):
         likely = softmax(points @ scaled + log_weights)
         self.feature_counts_, self.effective_sample_size_ = likely @ counts, 1.0 / float(likely @ likely)
         self._learnt(mdp.based_on(policy), scaled / unit)
-        self._set_policy()
+        try:
+            self._set_policy()
+        except NoFiniteValue as error:
+            raise NoFiniteValue(
+                "RelativeEntropyIRL finds weights under which endless trajectories are worth infinitely much: give the "
+                "MDP a discount below 1 or a horizon, or use MESSI"
+            ) from error
         if not self.converged_:
             warnings.warn(
                 f"RelativeEntropyIRL did not converge with epsilon={self.epsilon:g}: raise epsilon, or give more "
@@ -143,13 +148,6 @@ class RelativeEntropyIRL(RewardEstimator):
                 stacklevel=2,
             )
         return self
-
-    def _check_arguments(self) -> None:
-        if isinstance(self.base, str) and self.base not in ("unlabelled", "uniform"):
-            raise ValueError(f"base={self.base!r}: choose 'unlabelled' or 'uniform', or give a policy (S, A)")
-        number("epsilon", self.epsilon, above=0.0)
-        number("reference_strength", self.reference_strength, above=0.0)
-        whole("n_samples", self.n_samples)
 
     def _sample(
         self, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None

@@ -23,7 +23,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from messirl._checks import flag, number, whole
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.feature_counts import checked_feature_counts
 from messirl.data.mdp import MDP
@@ -96,18 +96,16 @@ class SSIRL(Mixture):
     _arrays: ClassVar[tuple[str, ...]] = ("directions_", "margins_")
     _facts: ClassVar[tuple[str, ...]] = ("margin_",)
 
-    unlabelled_cost: float = 0.1
-    ridge: float = 0.01
-    offset: bool = True
-    max_policies: int = 20
+    unlabelled_cost: float = default("unlabelled_cost")
+    ridge: float = default("ridge", "SSIRL")
+    offset: bool = default("offset")
+    max_policies: int = default("max_policies", "SSIRL")
 
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: TrajectoriesLike | None = None) -> Self:
         """Fit to the counts of the expert's trajectories, with the help of the unlabelled ones."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
-        cost = number("unlabelled_cost", self.unlabelled_cost, least=0.0)
-        offset = flag("offset", self.offset)
-        ridge, most = number("ridge", self.ridge, above=0.0), whole("max_policies", self.max_policies)
+        cost, offset, ridge, most = self.unlabelled_cost, self.offset, self.ridge, self.max_policies
         start = read_sets("SSIRL", mdp, expert, unlabelled, needed=NEEDED)
         check_bounded("SSIRL", mdp)
         assert unlabelled is not None

@@ -19,11 +19,6 @@ class UniformPolicy(PolicyEstimator):
 
     `fit` uses only the first states and the goals of the trajectories.
 
-    Attributes
-    ----------
-    goals_ : array of int or None
-        The distinct goals of the experts, if they have goals.
-
     Examples
     --------
     Of the three states the first allows both actions and the second allows one; the third is terminal.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from messirl._types import Floats, Ints
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import check_trajectories
 from messirl.estimators._maxent_base import MaximumEntropy
+from messirl.estimators._policy_base import PolicyEstimator
 from messirl.planning import Planner, Visits
 from messirl.planning.likelihood import log_policies
 from messirl.planning.policy_chain import choices
@@ -33,7 +34,7 @@ def expected_flows(model: MaximumEntropy, trips: Trajectories) -> Visits:
     return planner(model.reward_, steps=True).visits
 
 
-def next_state_accuracy(model: MaximumEntropy, trajectories: Trajectories) -> float:
+def next_state_accuracy(model: PolicyEstimator, trajectories: Trajectories) -> float:
     """Return the share of steps into the most likely next state; one of k equally likely states counts 1/k."""
     model._fitted()
     mdp = model.mdp_
@@ -55,8 +56,13 @@ def next_state_accuracy(model: MaximumEntropy, trajectories: Trajectories) -> fl
     return hits / steps
 
 
-def _policies(model: MaximumEntropy, trajectories: Trajectories) -> Iterator[tuple[Ints, Floats]]:
-    if model.entropy == "noncausal":
+def _policies(model: PolicyEstimator, trajectories: Trajectories) -> Iterator[tuple[Ints, Floats]]:
+    if isinstance(model.policy_, Mapping) and not isinstance(model, MaximumEntropy):
+        assert trajectories.goals is not None
+        for goal in np.unique(trajectories.goals):
+            yield np.flatnonzero(trajectories.goals == goal), model.policy_[int(goal)]
+        return
+    if not isinstance(model, MaximumEntropy) or model.entropy == "noncausal":
         yield np.arange(len(trajectories)), model.policy_
         return
     for which, log_policy in log_policies(model.mdp_, model.reward_, trajectories, model.start_, model._values()):

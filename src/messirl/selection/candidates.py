@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from messirl._checks import numbers
-from messirl._defaults import ENTROPY, MAX_ITER, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, THETA_PRIOR, TOL
+from messirl._parameters import default
 from messirl._types import Flags, Floats
 from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories
@@ -121,7 +121,7 @@ def candidates(
     out += [Candidate("MESSI", x, similarity) for similarity in similarities for x in path]
     out += [Candidate("Complete", x) for x in path]
     if based:
-        out += [Candidate("ReferenceStd", x, strength=REFERENCE_STRENGTH) for x in path]
+        out += [Candidate("ReferenceStd", x, strength=default("reference_strength")) for x in path]
         out += [Candidate("ReferenceStd", USUAL, strength=alpha) for alpha in STRENGTHS]
     return out + [Candidate("LightPoolingStd", LIGHT_RIDGE, weight=w) for w in WEIGHTS]
 
@@ -189,12 +189,12 @@ class Bench:
     unlabelled: Trajectories | StreamedTrajectories | None
     _: KW_ONLY
     yardstick: Any
-    theta_max: float = THETA_MAX
-    entropy: str = ENTROPY
-    objective: str | None = OBJECTIVE
-    max_iter: int = MAX_ITER
-    tol: float = TOL
-    theta_prior: float | None = THETA_PRIOR
+    theta_max: float = default("theta_max")
+    entropy: str = default("entropy")
+    objective: str | None = default("objective")
+    max_iter: int = default("max_iter")
+    tol: float = default("tol")
+    theta_prior: float | None = default("theta_prior")
     pooled: Flags | None = None
 
     def __post_init__(self) -> None:

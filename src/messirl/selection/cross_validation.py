@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sklearn.model_selection import GroupKFold, KFold
 
 from messirl._checks import is_whole
-from messirl._defaults import CV
+from messirl._parameters import CV
 from messirl._repr_html import card, grid
 from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP

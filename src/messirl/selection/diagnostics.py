@@ -20,7 +20,7 @@ from scipy.linalg import eigh
 from sklearn.base import clone
 
 from messirl._checks import whole
-from messirl._defaults import CV, INFLUENTIAL, SEED, WEAK_PRIOR
+from messirl._parameters import CV, INFLUENTIAL, SEED, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.data.chunked_reduce import pieces
 from messirl.data.feature_counts import one_cut_warning

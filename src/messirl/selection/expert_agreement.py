@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from messirl._defaults import CV, MAX_ITER, SEED, THETA_MAX
+from messirl._parameters import CV, SEED, default
 from messirl._types import Flags, Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories
@@ -155,8 +155,8 @@ def likeness(
     cv: int = CV,
     groups: npt.ArrayLike | None = None,
     random_state: Any = SEED,
-    theta_max: float = THETA_MAX,
-    max_iter: int = MAX_ITER,
+    theta_max: float = default("theta_max"),
+    max_iter: int = default("max_iter"),
     tol: float = 1e-3,
 ) -> Likeness:
     """Return the agreement of each unlabelled trajectory with the policy of a fit to the experts only.

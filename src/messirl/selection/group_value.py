@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from messirl._defaults import CV, SEED
+from messirl._parameters import CV, SEED
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
 from messirl.estimators.registry import LIGHT, LIGHT_RIDGE

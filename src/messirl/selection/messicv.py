@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
 from messirl._checks import number
-from messirl._defaults import CV, SEED, SOLVER, STEP_SIZE, WEAK_PRIOR
+from messirl._parameters import CV, SEED, default
 from messirl._types import Floats, Ints
 from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP
@@ -124,12 +124,12 @@ class MESSICV(MaximumEntropy):
     similarities: Sequence[Any] | None = field(default=None, kw_only=False)
     lambdas: Sequence[float] = LAMBDAS
     cv: int = CV
-    theta_prior: float | None = WEAK_PRIOR
+    theta_prior: float | None = default("theta_prior", "MESSICV")
     validation_tol: float = 1e-4
     progress: Any = None
 
-    solver: str = field(default=SOLVER, init=False)  # not parameters: this and the next four
-    step_size: float = field(default=STEP_SIZE, init=False)
+    solver: str = field(default=default("solver"), init=False)  # not parameters: this and the next four
+    step_size: float = field(default=default("step_size"), init=False)
     theta_init: Any = field(default=None, init=False)
     callback: Any = field(default=None, init=False)
     warm_start: bool = field(default=False, init=False)
@@ -153,10 +153,7 @@ class MESSICV(MaximumEntropy):
         """
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
-        number("theta_max", self.theta_max, above=0.0)  # λ0 is in units of it
         number("validation_tol", self.validation_tol, above=0.0)
-        if self.theta_prior is not None:
-            number("theta_prior", self.theta_prior, above=0.0)
         if isinstance(self.similarities, str | Similarity):
             raise TypeError(f"similarities={self.similarities!r}: give a list of them, [{self.similarities!r}]")
         given = [DEFAULT] if self.similarities is None else list(self.similarities)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from messirl._checks import fraction, whole
-from messirl._defaults import SEED
+from messirl._parameters import SEED
 from messirl._types import Floats, Ints
 from messirl.data.feature_counts import one_cut_warning
 from messirl.data.mdp import MDP

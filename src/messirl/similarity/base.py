@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-import messirl.similarity  # its classes, by their names
-from messirl._defaults import SIMILARITIES
 from messirl._memory_guard import foresee
 from messirl._text import did_you_mean
 from messirl._types import Floats
 from messirl.similarity.penalty_blocks import ALL, Block, penalty_from
+from messirl.similarity.registry import SIMILARITIES
 
 
 class Similarity:
@@ -161,7 +160,7 @@ def foresee_pairs(n: int) -> None:
     foresee(
         f"similarities of all pairs of {n} trajectories",
         8.0 * n * n,
-        "take fewer, or a similarity that is computed in blocks: RBF, Exponential, or a class of your own with `on`",
+        "take fewer, or a similarity that is computed in blocks: RBF, Exponential, or a class of your own",
     )
 
 
@@ -186,9 +185,10 @@ def named_similarity(name: str) -> Similarity:
     if name not in SIMILARITIES:
         known = ", ".join(map(repr, SIMILARITIES))
         raise ValueError(f"similarity={name!r}: choose one of {known}{did_you_mean(name, SIMILARITIES)}")
-    kind, arguments = SIMILARITIES[name]
-    made: Similarity = getattr(messirl.similarity, kind)(**arguments)
-    return made
+    entry = SIMILARITIES[name]
+    if entry.coordinates:
+        raise ValueError(f"similarity={name!r} needs coordinates of the states: give {entry.kind}(coordinates)")
+    return entry.make()
 
 
 def _cut(matrix: Any) -> Block:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from messirl._checks import number
-from messirl._defaults import SIGMA
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.chunked_reduce import Found, pieces, swept
 from messirl.similarity.approximate_penalty import SEED, kernel_penalty
@@ -63,7 +63,7 @@ class RBF(Similarity):
            [0.41, 0.67, 1.  ]])
     """
 
-    sigma: float | str = SIGMA
+    sigma: float | str = default("sigma")
     standardise: bool = False
     tol: float = field(default=TOL, kw_only=True, repr=False)
 
@@ -80,7 +80,7 @@ class RBF(Similarity):
         return kernel_penalty(self.on(trajectories, counts), counts, number("tol", self.tol, least=0.0))
 
 
-DEFAULT = RBF(SIGMA, standardise=True)  # where no other similarity is given
+DEFAULT = RBF(standardise=True)  # where no other similarity is given
 
 
 @dataclass(frozen=True)

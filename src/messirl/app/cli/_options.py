@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from messirl import _defaults as default
-from messirl.app.cli._parser import Once, Parser, add_with_default, count, finite, not_negative, path, positive, seed
-from messirl.estimators.registry import METHODS, OPTIONS
+import argparse
+
+from messirl._parameters import MODEL, SETTINGS, Parameter, parameter
+from messirl.app.cli._parser import Once, Parser, count, finite, flag_of, path, seed, whole, with_flags
+from messirl.estimators.registry import METHODS
+from messirl.similarity.registry import SIMILARITIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 FILTERS = (
@@ -82,101 +86,63 @@ def executor(address: str | None) -> Any:
     return connect(address)
 
 
-def add_model(made: Parser) -> None:
-    """Add the options for the method and its parameters."""
+def add_model(made: Parser, others: str = "em or another method") -> None:
+    """Add the options for the method and its parameters.
+
+    others : the methods besides the two usual ones, in words
+    """
     group = made.add_argument_group("method")
     group.add_argument(
         "--method",
-        type=_method,
-        choices=tuple(OPTIONS),
-        help="messi (default with unlabelled trajectories), maxent (default without) or em; messirl compare has others",
+        type=str.lower,
+        choices=[method.option for method in METHODS.values()],
+        metavar="NAME",
+        help=f"messi (default with unlabelled trajectories), maxent (default without), {others}",
     )
-    add_with_default(group, "--lambda0", not_negative, default.LAMBDA0, "strength of the penalty of messi")
+    of_counts = ", ".join(name for name, one in SIMILARITIES.items() if not one.reads)
+    *some, last = (f"{one.reads} ({name})" for name, one in SIMILARITIES.items() if one.reads)
     group.add_argument(
         "--similarity",
-        choices=(*default.SIMILARITIES, "dtw"),
+        choices=tuple(SIMILARITIES),
         default="rbf",
-        help="similarity of trajectories, from their feature counts (rbf, exponential, complete, neighbours) or from "
-        "the states they visit: in order (edit), by x and y (dtw) or in any order (visited) (rbf)",
+        help=f"similarity of trajectories, from their feature counts ({of_counts}) or from the states they visit: "
+        f"{', '.join(some)} or {last} (rbf)",
     )
-    add_with_default(group, "--sigma", _width, default.SIGMA, "width of the rbf similarity: a number, or median")
-    group.add_argument(
-        "--scale", type=positive, help="distance at which exponential, edit and dtw are 1/e (1, 0.5 and 1)"
-    )
-    group.add_argument(
-        "--no-standardise",
-        dest="standardise_counts",
-        action="store_false",
-        help="similarities use raw feature counts, not counts in units of their spread",
-    )
-    add_with_default(group, "--ridge", not_negative, default.RIDGE, "with maxent: ρ of the ridge penalty ½ρ‖θ‖²")
-    group.add_argument(
-        "--standardise", action="store_true", help="with maxent: the ridge uses θ in units of the spread of the counts"
-    )
-    prior = "with messi and maxent: standard deviation of a normal prior on θ times the spread of its feature, or none"
-    add_with_default(group, "--theta-prior", bound, default.THETA_PRIOR, prior)
-    add_with_default(
-        group,
-        "--eta",
-        count,
-        default.STEPS_PER_ROUND,
-        "with em: search steps per E-step",
-    )
-    add_with_default(group, "--theta-max", bound, default.THETA_MAX, "bound on every weight, or none")
-    add_objective(group)
-    weight = "weighted pooling: weight of an unlabelled trajectory in the likelihood; an expert one has weight 1"
-    add_with_default(group, "--unlabelled-weight", not_negative, default.UNLABELLED_WEIGHT, weight)
-    group.add_argument(
-        "--entropy",
-        choices=("causal", "noncausal"),
-        default=default.ENTROPY,
-        help=f"noncausal is the model of the paper and needs a horizon ({default.ENTROPY})",
-    )
-    group.add_argument(
-        "--solver",
-        choices=("lbfgs", "paper"),
-        help=f"lbfgs finds the optimum, paper takes steps of fixed size ({default.SOLVER}; em: {default.EM_SOLVER})",
-    )
-    add_with_default(group, "--step-size", positive, default.STEP_SIZE, "step size of the solver paper")
-    add_with_default(group, "--max-iter", count, default.MAX_ITER, "maximum number of iterations")
-    optimum = "largest distance of a weight θ from its optimum, relative to max(|θ|, 1 / the spread of its feature)"
-    add_with_default(group, "--tol", not_negative, default.TOL, optimum)
+    add_parameters(group, [one.setting for one in MODEL])
     group.add_argument("--features", action=Once, metavar="A,B,…", help="use only these features (all)")
 
 
-def add_objective(group: Any) -> None:
-    """Add the options for the objective and the prior policy."""
-    group.add_argument(
-        "--objective",
-        choices=("choices", "counts"),
-        default=default.OBJECTIVE,
-        help="maximise the likelihood of the choices of the experts, or match their feature counts (choices; with "
-        "--entropy noncausal or --solver paper: counts)",
-    )
-    group.add_argument(
-        "--reference",
-        choices=("unlabelled",),
-        help="prior policy, estimated from the unlabelled trajectories (none)",
-    )
-    strength = "strength of the smoothing of --reference, in choices per state"
-    add_with_default(group, "--reference-strength", positive, default.REFERENCE_STRENGTH, strength)
+def add_parameters(group: Any, names: Iterable[str], owner: str = "") -> None:
+    """Add an option for each of these settings.
+
+    owner : the class whose defaults and ranges they have; empty: without an option, an estimator has its own default
+    """
+    for name in names:
+        general = SETTINGS[name]
+        one = parameter(general.name, (owner,)) or general
+        text = general.help if not one.help else one.help
+        if one.kind == "flag":
+            action = "store_false" if one.default else "store_true"
+            group.add_argument(flag_of(name), dest=name, action=action, default=argparse.SUPPRESS, help=text)
+            continue
+        how: dict[str, Any] = {"choices": one.choices}
+        if one.kind != "choice":
+            how = {"type": argument_type(one), "metavar": "N" if one.kind == "whole" else "X"}
+            text += "".join(f", or {word}" for word in one.choices)
+        default = one.default if owner else argparse.SUPPRESS
+        text = with_flags(f"{text} ({one.default_text})").replace("%", "%%")
+        group.add_argument(flag_of(name), dest=name, default=default, help=text, **how)
 
 
-def _method(text: str) -> str:
-    """Check the name of a method; an error names the command for methods that `messirl fit` does not have."""
-    import argparse
+def argument_type(entry: Parameter) -> Callable[[str], Any]:
+    """Return the function that converts an argument to a value of a parameter, or raises an error with its range."""
+    if entry.kind == "whole":
+        return lambda text: whole(text, int(entry.least or 0))
+    words = "".join(f"{word} or " for word in entry.choices)
 
-    others = {name.lower(): name for name, method in METHODS.items() if method.option is None}
-    if text.lower() in others:
-        there = others[text.lower()]
-        raise argparse.ArgumentTypeError(f"{text} is available in messirl compare FOLDER --methods {there}")
-    return text
+    def convert(text: str) -> Any:
+        if text in entry.choices:
+            return None if text == "none" else text
+        return finite(text, lambda x: entry.includes(x), f"{words}a number {entry.range}")
 
-
-def _width(text: str) -> float | str:
-    return text if text == "median" else finite(text, lambda x: x > 0, "median or a number > 0")
-
-
-def bound(text: str) -> float | None:
-    """Convert an argument to a number > 0, or to None for `none`."""
-    return None if text == "none" else finite(text, lambda x: x > 0, "none or a number > 0")
+    return convert

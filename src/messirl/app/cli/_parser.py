@@ -10,8 +10,10 @@ import argparse
 import contextlib
 import math
 import os
+import re
 import sys
 
+from messirl._parameters import SETTINGS
 from messirl._text import did_you_mean
 from messirl.app.cli import _stdio
 
@@ -93,7 +95,7 @@ class _Formatter(argparse.HelpFormatter):
 def say(text: str) -> None:
     """Write a line to standard error, so that standard output holds only the result."""
     with contextlib.suppress(OSError):  # standard error may be a file on a full disk
-        print(f"messirl: {text}", file=sys.stderr, flush=True)
+        print(f"messirl: {with_flags(text)}", file=sys.stderr, flush=True)
 
 
 def note(text: str) -> None:
@@ -134,8 +136,28 @@ def add_with_default(group: Any, name: str, kind: Any, default: Any, text: str, 
 
 
 def filled(kind: Any, options: dict[str, Any]) -> Any:
-    """Return settings of a class, each field from the option of the same name."""
-    return kind(**{name: options[name] for name in kind.__dataclass_fields__})
+    """Return settings of a class, each field from the option of the same name if that was given or has a default."""
+    values = {name: options[name] for name in kind.__dataclass_fields__ if name in options}
+    if "given" in kind.__dataclass_fields__:
+        values["given"] = frozenset(SETTINGS.keys() & options.keys())
+    return kind(**values)
+
+
+def flag_of(name: str) -> str:
+    """Return the flag of a setting or another option, by its name in Python."""
+    entry = SETTINGS.get(name)
+    if entry is not None and entry.flag:
+        return entry.flag
+    return f"--{'no-' if entry is not None and entry.default is True else ''}{name.replace('_', '-')}"
+
+
+def with_flags(text: str) -> str:
+    """Return a message of the library with flags: for names in backquotes, and for parameters, as in `tol=0.1`."""
+    text = re.sub(r"`(\w+)`", lambda found: flag_of(found[1]), text)
+    names = "|".join(one.name for one in SETTINGS.values() if one.kind != "flag")
+    settings = {one.name: name for name, one in SETTINGS.items()}
+    given = rf"(?<![\w-])({names})=(?:'([^']*)'|(-?[\w.+-]*\w))"
+    return re.sub(given, lambda found: f"{flag_of(settings[found[1]])} {found[2] or found[3]}", text)
 
 
 def problem_in(folder: Path) -> Problem:
@@ -209,15 +231,16 @@ def seed(text: str) -> int:
 
 def count(text: str) -> int:
     """Convert an argument to a whole number >= 1."""
-    return _whole(text, 1)
+    return whole(text, 1)
 
 
 def several(text: str) -> int:
     """Convert an argument to a whole number >= 2."""
-    return _whole(text, 2)
+    return whole(text, 2)
 
 
-def _whole(text: str, least: int) -> int:
+def whole(text: str, least: int) -> int:
+    """Convert an argument to a whole number >= `least`."""
     try:
         value = int(text) if _plain_signs(text) else least - 1
     except ValueError:

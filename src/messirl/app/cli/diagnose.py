@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 
-from messirl._defaults import CV, INFLUENTIAL
 from messirl._formatting import nats, percentage, significant, whole_per_cent
+from messirl._parameters import CV, INFLUENTIAL
 from messirl.app.cli._group_options import add_by, by_lines
 from messirl.app.cli._options import add_cluster, add_data, add_model, add_results, add_streamed, executor
 from messirl.app.cli._parser import (

@@ -5,9 +5,18 @@ from __future__ import annotations
 import argparse
 
 from messirl._formatting import in_columns, nats, probability, significant
+from messirl._parameters import MODEL, SETTINGS
 from messirl._text import counted
 from messirl.app.cli._group_options import add_by, by_lines
-from messirl.app.cli._options import add_cluster, add_data, add_model, add_results, add_streamed, executor
+from messirl.app.cli._options import (
+    add_cluster,
+    add_data,
+    add_model,
+    add_parameters,
+    add_results,
+    add_streamed,
+    executor,
+)
 from messirl.app.cli._parser import (
     Once,
     Parser,
@@ -23,6 +32,7 @@ from messirl.app.cli._parser import (
     trajectories_in,
 )
 from messirl.app.cli._table_file import table_writer
+from messirl.estimators.registry import METHODS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +50,10 @@ DESCRIPTION = (
 def add(made: Parser) -> None:
     """Declare the arguments of `messirl fit`."""
     add_data(made)
-    add_model(made)
+    add_model(made, "em or another of the methods listed below")
+    every = ", ".join(f"{method.option} ({method.label})" for method in METHODS.values())
+    group = made.add_argument_group("parameters of single methods", f"The methods are: {every}.")
+    add_parameters(group, [name for name, one in SETTINGS.items() if one not in MODEL])
     group = made.add_argument_group(
         "dynamics",
         "With estimated, the table of edges may be missing: transition probabilities are estimated from the "
@@ -198,10 +211,8 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path], plain: 
     """
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     lines = [*map(one_line, summary["in_words"]), ""]
-    lines += [
-        f"{summary['method']} on {kinds}: {counted(summary['iterations'], 'iteration')}, {summary['termination']}",
-        "",
-    ]
+    steps = "" if summary["iterations"] is None else f"{counted(summary['iterations'], 'iteration')}, "
+    lines += [f"{summary['method']} on {kinds}: {steps}{summary['termination']}", ""]
     if table is not None:
         lines += [str(table), "", *_ratios(summary["ratios"]), *_tests(summary["tests"])]
     else:
@@ -228,6 +239,8 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path], plain: 
 
 def _weights(theta: dict[str, float], estimates: list[dict[str, Any]] | None) -> list[str]:
     """Format the largest weights, with their robust errors if available."""
+    if not theta:
+        return []
     largest = sorted(theta.items(), key=lambda item: -abs(item[1]))
     columns = {"weight": significant(value for _, value in largest[:SHOWN])}
     if estimates is not None:

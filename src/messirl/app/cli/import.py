@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import argparse
 
-from messirl.app.cli._parser import Parser, as_json, count, filled, finite, one_line, path, positive, same_place, seed
+from messirl.app.cli._parser import (
+    Parser,
+    as_json,
+    count,
+    filled,
+    finite,
+    one_line,
+    path,
+    positive,
+    same_place,
+    seed,
+    with_flags,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,7 +163,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(as_json(summary))
         return 0
     width = max(map(len, record.said)) + 2
-    print("\n".join(f"{name + ':':<{width}}{one_line(text)}" for name, text in record.said.items()))
+    print("\n".join(f"{name + ':':<{width}}{with_flags(one_line(text))}" for name, text in record.said.items()))
     written = "nothing was written (--dry-run)" if arguments.dry_run else f"{dest}, with import.json and import.png"
     print(f"\n{written}: {record.problem.mdp}, {record.problem.trajectories}")
     return 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 
-from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK_PRIOR
 from messirl._formatting import nats, nats_between, significant
+from messirl._parameters import CV, SHARED, WEAK_PRIOR, default
 from messirl.app.cli._group_options import add_by, by_lines
-from messirl.app.cli._options import add_cluster, add_data, add_objective, add_results, add_streamed, bound, executor
+from messirl.app.cli._options import add_cluster, add_data, add_parameters, add_results, add_streamed, executor
 from messirl.app.cli._parser import (
     Once,
     Parser,
@@ -18,7 +18,6 @@ from messirl.app.cli._parser import (
     named,
     not_negative,
     one_line,
-    positive,
     problem_in,
     several,
     trajectories_in,
@@ -33,10 +32,8 @@ REPEATED = {  # options that the next commands repeat if they differ from these 
     **dict.fromkeys(
         ("expert", "unlabelled", "unlabelled_from", "test", "n_expert", "n_unlabelled", "features", "reference")
     ),
-    "objective": OBJECTIVE,
-    "reference_strength": REFERENCE_STRENGTH,
+    **{name: default(name) for name in ("objective", "reference_strength", "theta_max")},
     "seed": 0,
-    "theta_max": THETA_MAX,
 }
 DIAGNOSED = {"cv": CV, "groups": None, "by": None, "theta_prior": WEAK_PRIOR}  # the same for messirl diagnose only
 
@@ -71,10 +68,7 @@ def add(made: Parser) -> None:
     group.add_argument(
         "--bootstrap", type=several, metavar="N", help="95 %% intervals of θ of the chosen fit, from N resamples"
     )
-    add_with_default(group, "--theta-max", positive, THETA_MAX, "bound on every weight")
-    prior = "standard deviation of a normal prior on θ times the spread of its feature, or none"
-    add_with_default(group, "--theta-prior", bound, WEAK_PRIOR, prior)
-    add_objective(group)
+    add_parameters(group, SHARED, owner="MESSICV")
     group.add_argument("--features", action=Once, metavar="A,B,…", help="use only these features (all)")
     add_cluster(made)
     add_results(made, "out/select", "the model and select.json")

@@ -104,8 +104,8 @@ def _model(model: Any) -> dict[str, Any]:
     return {
         "method": type(model).__name__,
         "converged": bool(model.converged_),
-        "iterations": int(model.n_iter_),
-        "objective": model.objective_,
+        "iterations": getattr(model, "n_iter_", None),
+        "objective": getattr(model, "objective_", None),
         "theta": weights(model),
         "settings": parameters_of(model),
         "problem": _mdp(model.mdp_),

@@ -22,16 +22,24 @@ from messirl.estimators import MESSI
 from messirl.estimators.registry import LIGHT, METHODS, baseline
 from messirl.paper.domains.pit import TurnSimilarity
 from messirl.planning import soft_policy
-from messirl.similarity import RBF, CompleteGraph, Exponential
+from messirl.similarity.registry import SIMILARITIES
 
 OFFERED = ("MESSI", "MaxEnt", "LightPooling", "Pooling", "EM", "Complete", "Ridge", "RidgeStd", "Reference")
 LABELS = {name: METHODS[name].label for name in OFFERED} | {"LightPooling": "MaxEnt-IRL with pooling weight"}
-SIMILARITIES: dict[str, tuple[str, Callable[[float], Any]]] = {
-    "rbf": ("RBF: exp(−‖Δ‖²/2σ)", lambda sigma: RBF(sigma)),
-    "rbf-std": ("RBF, standardised counts", lambda sigma: RBF(sigma, standardise=True)),
-    "exponential": ("exponential: exp(−‖Δ‖/σ)", lambda sigma: Exponential(sigma)),
-    "turns": ("changes of direction: exp(−|Δ|/σ)", lambda sigma: TurnSimilarity(sigma)),
-    "complete": ("complete graph: 1", lambda sigma: CompleteGraph()),
+
+
+def _named(name: str, **arguments: Any) -> tuple[str, Callable[[float], Any]]:
+    """Return the label of a similarity of the registry, and the function that makes it for a width σ."""
+    entry = SIMILARITIES[name]
+    return entry.label, lambda sigma: entry.make(**({entry.width: sigma} if entry.width else {}), **arguments)
+
+
+SHOWN_SIMILARITIES: dict[str, tuple[str, Callable[[float], Any]]] = {
+    "rbf": _named("rbf", standardise=False),
+    "rbf-std": ("RBF, standardised counts", _named("rbf")[1]),
+    "exponential": _named("exponential", standardise=False),
+    "turns": ("changes of direction: exp(−|Δ|/σ)", TurnSimilarity),
+    "complete": _named("complete"),
 }
 ROUGH = {"tol": 1e-2, "max_iter": 8}  # while a slider moves
 EXACT = {"tol": 1e-6, "max_iter": 500}
@@ -46,12 +54,12 @@ class Cancelled(Exception):
 
 def parameters(ask: Ask) -> dict[str, Any]:
     """Return the arguments of MESSI for a request; other methods use those that they have."""
-    if ask.similarity not in SIMILARITIES:
-        raise Refused(f"similarity must be one of {', '.join(SIMILARITIES)}")
+    if ask.similarity not in SHOWN_SIMILARITIES:
+        raise Refused(f"similarity must be one of {', '.join(SHOWN_SIMILARITIES)}")
     if ask.objective not in ("choices", "counts"):
         raise Refused("objective must be choices or counts")
     return {
-        "similarity": SIMILARITIES[ask.similarity][1](ask.sigma),
+        "similarity": SHOWN_SIMILARITIES[ask.similarity][1](ask.sigma),
         "lambda0": ask.lambda0,
         "theta_max": ask.theta_max,
         "objective": ask.objective,

@@ -75,7 +75,7 @@ def listening(address: str, port: int) -> socket.socket:
         place.close()
         if getattr(error, "errno", None) == errno.EADDRINUSE:
             raise ValueError(
-                f"port {port} is in use: give another with --port, or --port 0 for any free port"
+                f"port {port} is in use: give another with `port`, or `port` 0 for any free port"
             ) from None
         raise ValueError(f"cannot listen at {address}, port {port}: {error}") from None
     return place

@@ -22,7 +22,7 @@ from typing import Any
 
 from messirl.app.lab.catalog import LabScene, catalogue, make_scene, of_problem
 from messirl.app.lab.folders import FIT, PROBLEM, RESULTS, found_in, opened, stamp
-from messirl.app.lab.live_fit import LABELS, SIMILARITIES, Cancelled, fit, parameters, refuse_minutes, with_drawn
+from messirl.app.lab.live_fit import LABELS, SHOWN_SIMILARITIES, Cancelled, fit, parameters, refuse_minutes, with_drawn
 from messirl.app.lab.requests import Ask, Refused
 
 KEPT = 6  # maximum number of cached scenes
@@ -107,7 +107,7 @@ class Worker:
             "results": of(RESULTS),
             "fits": of(FIT),
             "methods": LABELS,
-            "similarities": {key: label for key, (label, _) in SIMILARITIES.items()},
+            "similarities": {key: label for key, (label, _) in SHOWN_SIMILARITIES.items()},
         }
 
     def fit(self, ask: Ask, cancelled: Callable[[], bool]) -> dict[str, Any]:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def draw_visits(problem: Problem, target: Path) -> None:
     """Write a .png or .svg map of visits. Unvisited states are grey; states without coordinates are left out."""
     if target.suffix not in (".png", ".svg"):
-        raise ValueError(f"--picture {target}: unknown image format. End the file name in .png or .svg.")
+        raise ValueError(f"`picture` {target}: unknown image format. End the file name in .png or .svg.")
     if problem.xy is None:
         raise ValueError(
-            "--picture needs coordinates, and the states have none. Add columns x and y to the table of states."
+            "`picture` needs coordinates, and the states have none. Add columns x and y to the table of states."
         )
     image = render("visits", lambda: _figure(problem))
     assert image is not None, "there are states"

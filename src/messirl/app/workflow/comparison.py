@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from messirl._defaults import CV
+from messirl._parameters import CV
 from messirl._text import counted, did_you_mean, listed
 from messirl.app.workflow.comparison_record import OVERALL, ContestRecord, part_of
 from messirl.app.workflow.split import PROBLEM, Split, divide

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from messirl._defaults import CV, INFLUENTIAL, WEAK_PRIOR
+from messirl._parameters import CV, INFLUENTIAL, WEAK_PRIOR
 from messirl.app.workflow.group_by import By, groups_by, likeness_by
-from messirl.app.workflow.model_settings import ModelSettings, make_model, with_features
+from messirl.app.workflow.model_settings import ModelSettings, chosen_method, make_model, with_features
 from messirl.app.workflow.record import DiagnosisRecord, settings_of
 from messirl.app.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
 from messirl.app.workflow.watcher import SILENT, Watcher, remarks
@@ -89,22 +89,22 @@ def diagnose(
     """
     parts = with_streamed(divide(problem, split, watcher, folder), split, streamed)
     if parts.unlabelled is None:
-        how = "name them with --unlabelled or --unlabelled-from"
+        how = "name them with `unlabelled` or `unlabelled_from`"
         raise ValueError(f"there are no unlabelled trajectories to diagnose: {how}")
     mdp = with_features(parts.problem.mdp, settings.features)
     model = make_model(settings, unlabelled=True, xy=parts.problem.xy)
-    if not isinstance(model, MESSI):
-        raise ValueError(f"--method {settings.method} has no penalty to diagnose: omit --method")
+    if chosen_method(settings, unlabelled=True).name != "MESSI":
+        raise ValueError(f"`method` {settings.method} has no penalty of MESSI to diagnose: omit `method`")
     groups = parts.groups(settings.groups)
     if settings.by is not None and streamed is not None:
-        raise ValueError("--by needs trajectory_meta, which trajectories in files do not have: omit it")
+        raise ValueError("`by` needs trajectory_meta, which trajectories in files do not have: omit it")
     by = groups_by(parts, settings.by, settings.groups, watcher)
     try:  # fail before the fit if nothing can be held out
         splits(mdp, parts.expert, settings.cv, groups, settings.seed)
     except NothingHeldOut as why:
         raise ValueError(
             "one expert trajectory, which cannot be divided: nothing can be held out to judge the unlabelled ones; "
-            "give at least two with --expert"
+            "give at least two with `expert`"
         ) from why
     watcher.begin()
     with parts.naming():

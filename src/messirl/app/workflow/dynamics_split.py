@@ -73,7 +73,7 @@ def _possible(mdp: MDP, test: Trajectories, watcher: Watcher) -> list[int]:
     kept = [i for i in range(len(test)) if test.lengths[i] > 1 and allowed(i)]
     if len(kept) < len(test):
         watcher.note(
-            f"{len(test) - len(kept)} of the {len(test)} trajectories of --test are not scored: they make no step, or "
-            "one that was never observed outside --test; edges with --prior above 0 allow such steps"
+            f"{len(test) - len(kept)} of the {len(test)} trajectories of `test` are not scored: they make no step, or "
+            "one that was never observed outside `test`; edges with `prior` above 0 allow such steps"
         )
     return kept

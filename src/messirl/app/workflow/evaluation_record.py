@@ -62,7 +62,7 @@ class EvaluationRecord:
         return narrative.evaluation_sentences(self)
 
     def summary(self) -> dict[str, Any]:
-        """Return the content of evaluate.json, which `messirl evaluate --json` prints."""
+        """Return the content of evaluate.json, which the command prints."""
         first = {name: value for name, value in asdict(self).items() if name != "each"}
         last = {name: first.pop(name) for name in ("uniform", "gain", "next_state_accuracy", "differences", "command")}
         words = {"in_words": self.in_words, "version": __version__}

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from messirl import __version__
-from messirl._defaults import THETA_MAX
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.app.workflow import narrative
-from messirl.app.workflow.model_settings import ModelSettings, make_similarity
+from messirl.app.workflow.model_settings import OF_BASELINES, ModelSettings, make_similarity
 from messirl.app.workflow.record import Record, Score, settings_of
 from messirl.app.workflow.split import PROBLEM, Split, rows_of
 from messirl.app.workflow.watcher import SILENT, Watcher
@@ -23,9 +23,11 @@ from messirl.dynamics.state_features import RadialGrid, Squares
 from messirl.dynamics.transition_dataset import as_points
 from messirl.estimators.registry import BOTH, EXPERT
 from messirl.inference.paired_gain import Gain, paired_gain
+from messirl.similarity.registry import SIMILARITIES
 
 ALONE = "fitted MaxEnt-IRL"
 SAME = "MaxEnt, dynamics of all"  # reward from the experts, dynamics from all recordings
+SUPPORTED = (*OF_BASELINES, "theta_max", "objective", "max_iter", "tol")  # parameters of models
 DRAWN = 200  # tracks of experts that a page may draw
 
 
@@ -161,9 +163,9 @@ def fit_recordings(
     folder : name of the recordings in the record
     """
     method = _method(settings, split.unlabelled is not None)
-    if settings.similarity in ("edit", "dtw", "visited"):
+    if SIMILARITIES[settings.similarity].reads:
         raise ValueError(
-            f"--similarity {settings.similarity} compares discrete states, but recordings have positions: use rbf, "
+            f"`similarity` {settings.similarity} compares discrete states, but recordings have positions: use rbf, "
             "exponential or complete"
         )
     parts: dict[str, Any] = {
@@ -267,7 +269,7 @@ def _estimator(settings: RecordingSettings, features: Any, lambda0: float) -> Fi
         features,
         similarity=make_similarity(settings),
         lambda0=lambda0,
-        theta_max=settings.theta_max or THETA_MAX,
+        theta_max=settings.theta_max or default("theta_max"),
         discount=settings.discount,
         objective=settings.objective,
         max_iter=settings.max_iter,
@@ -306,18 +308,18 @@ def _score(model: FittedMESSI, name: str, fitted_to: str, expert: Any, test: Any
 def _method(settings: RecordingSettings, unlabelled: bool) -> str:
     """Return the method, "messi" or "maxent"; refuse settings that fitted dynamics do not support."""
     if settings.discount is None:
-        raise ValueError("recordings have no discount: give --discount, a number below 1")
-    method = settings.method or ("messi" if unlabelled else "maxent")
+        raise ValueError("recordings have no discount: give `discount`, a number below 1")
+    method = (settings.method or ("messi" if unlabelled else "maxent")).lower()
     if method == "messi" and not unlabelled:
-        raise ValueError("--method messi needs unlabelled trajectories: name them with --unlabelled")
+        raise ValueError("`method` messi needs unlabelled trajectories: name them with `unlabelled`")
     for wrong, what in (
-        (method == "em", "--method em"),
-        (settings.entropy != "causal", f"--entropy {settings.entropy}"),
-        (settings.solver == "paper", "--solver paper"),
+        (method not in ("messi", "maxent"), f"`method` {method}"),
+        (settings.entropy != "causal", f"`entropy` {settings.entropy}"),
+        (settings.solver == "paper", "`solver` paper"),
     ):
         if wrong:
-            raise ValueError(f"{what} cannot be combined with --dynamics fitted: omit it")
-    for name in ("ridge", "theta_prior", "features", "reference", "reference_strength", "unlabelled_weight"):
-        if getattr(settings, name) != getattr(ModelSettings, name):
-            raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --dynamics fitted: omit it")
+            raise ValueError(f"{what} cannot be combined with `dynamics` fitted: omit it")
+    for name in (*settings.changed, *(["features"] if settings.features is not None else [])):
+        if name not in SUPPORTED:
+            raise ValueError(f"`{name}` cannot be combined with `dynamics` fitted: omit it")
     return method

@@ -10,13 +10,13 @@ from typing import Any
 
 from sklearn.base import clone
 
-from messirl._defaults import THETA_MAX
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.app.workflow.dynamics_split import Estimate, divide_and_estimate
 from messirl.app.workflow.group_by import By, groups_by, likeness_by, scores_by
 from messirl.app.workflow.hypothesis_tests import check_inference, inferred
 from messirl.app.workflow.map_data import map_of
-from messirl.app.workflow.model_settings import ModelSettings, make_model, make_similarity, with_features
+from messirl.app.workflow.model_settings import ModelSettings, chosen_method, make_model, make_similarity, with_features
 from messirl.app.workflow.policy_change import change_of
 from messirl.app.workflow.record import FitRecord, Score, settings_of
 from messirl.app.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
@@ -28,9 +28,8 @@ from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
 from messirl.estimators import MESSI
 from messirl.estimators._convergence_report import quietly
-from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.estimators._streaming import all_among
-from messirl.estimators.registry import ALONE, COMPARED, EXPERT, METHODS, described, entry_of
+from messirl.estimators.registry import ALONE, COMPARED, EXPERT, METHODS, POOLED, Method, described, entry_of
 from messirl.inference import next_state_accuracy
 from messirl.inference.baselines import Comparison, below_chance, compare, held_out_scores, without_value
 from messirl.inference.group_breakdown import Breakdown
@@ -103,40 +102,48 @@ def fit(
     estimate : if the dynamics are unknown, a function that estimates them from trajectories, as `Estimable.estimate`
     streamed : unlabelled trajectories that stay in files, instead of those that `split` names
     """
-    if streamed is not None and settings.method == "em":
+    if streamed is not None and (settings.method or "").lower() == "em":
         raise ValueError(
-            "--method em weights every trajectory anew in each round and cannot read them from files: use messi or "
-            "maxent, or name trajectories of the folder with --unlabelled"
+            "`method` em weights every trajectory anew in each round and cannot read them from files: use messi or "
+            "maxent, or name trajectories of the folder with `unlabelled`"
         )
     if estimate is None:
         parts = with_streamed(divide(problem, split, watcher, folder), split, streamed)
     else:
         parts = divide_and_estimate(problem, split, estimate, watcher, folder)
     mdp = with_features(parts.problem.mdp, settings.features)
-    model = make_model(settings, unlabelled=parts.unlabelled is not None, xy=parts.problem.xy)
+    method, model, data = _task(settings, mdp, parts)
     if not isinstance(model, MESSI):
         _check_penalty(settings, parts)
     check_inference(settings, model, mdp, parts)
     by = groups_by(parts, settings.by, settings.groups, watcher)
-    if settings.groups is not None and parts.test is None and by is None and settings.method == "em":
+    grouped = method.kind in ("MESSI", "MaxEntIRL", "SeveralExperts")  # have robust errors, or a θ per group
+    if settings.groups is not None and parts.test is None and by is None and not grouped:
         raise ValueError(
-            "--groups has no effect with --method em and no --test, which has neither robust errors nor held-out "
-            "scores: give --test, or omit --groups"
+            f"`groups` has no effect with `method` {method.option} and no `test`, which has neither robust errors nor "
+            "held-out scores: give `test`, or omit `groups`"
         )
     watcher.begin()
     with parts.naming():
-        notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
+        notes = watcher.fit(model, mdp, *data, named=parts.named)
     watcher.keep(model)
-    known, doubts = inferred(settings, model, mdp, parts, watcher)
-    notes += doubts
+    if hasattr(model, "thetas_"):
+        which = "the mean of all" if method.kind == "SeveralExperts" else "the first group"
+        said = "groups have weights of their own, thetas_ of the model; shown are those of"
+        notes += watcher.noted([f"{len(model.thetas_)} {said} {which}"])
+    known: dict[str, Any] = {"table": None}
+    if method.maximum_entropy:
+        known, doubts = inferred(settings, model, mdp, parts, watcher)
+        notes += doubts
     with warnings.catch_warnings():  # the fit has given all warnings about the data
         warnings.simplefilter("ignore")
-        scores, verdict, logs = _scores(settings, mdp, parts, model, watcher)
+        scores, verdict, logs = _scores(settings, method, mdp, parts, model, watcher)
         broken = [] if by is None else _broken_down(by, settings, mdp, parts, model, logs)
-        odd = below_chance(model, parts.expert)
+        odd = below_chance(model, parts.expert) if method.maximum_entropy else None
     notes += watcher.noted([*([] if odd is None else [odd]), *_met_again(mdp, parts)])
     statistics = {} if known["table"] is None else known["table"].statistics()
-    statistics["objective"] = model.objective_
+    if hasattr(model, "objective_"):
+        statistics["objective"] = model.objective_
     if parts.test is not None:
         with contextlib.suppress(NoFiniteValue):  # the scores show that
             statistics["next-state accuracy, held out"] = next_state_accuracy(model, parts.test)
@@ -156,7 +163,31 @@ def fit(
         by=broken,
         **known,
     )
-    return replace(record, change=change_of(model, record.policy, parts))
+    return replace(record, change=change_of(model, record.policy, parts) if method.maximum_entropy else None)
+
+
+def _task(settings: FitSettings, mdp: MDP, parts: Parts) -> tuple[Method, Any, tuple[Any, ...]]:
+    """Return the method of the settings, its estimator, not fitted, and the data to fit it to."""
+    unlabelled = parts.unlabelled is not None
+    method = chosen_method(settings, unlabelled=unlabelled)
+    model = make_model(settings, unlabelled=unlabelled, xy=parts.problem.xy)
+    if method.shape is not None:  # as strong as MESSI's penalty
+        messi = METHODS["MESSI"].build(
+            {**settings.arguments, "similarity": make_similarity(settings, parts.problem.xy)}
+        )
+        model, _ = method.make(messi, mdp, parts.expert, parts.unlabelled)
+    elif method.fitted_to == POOLED:
+        model.set_params(unlabelled_weight=1.0)
+    elif method.kind == "SeveralExperts":
+        if settings.groups is None:
+            raise ValueError(
+                f"`method` {method.option} fits a reward per expert: name the column that holds the expert of each "
+                "trajectory with `groups`"
+            )
+        return method, model, (*parts.learnt, None, parts.groups(settings.groups))
+    if method.maximum_entropy or method.unlabelled:
+        return method, model, parts.learnt
+    return method, model, parts.learnt[:1]
 
 
 def _check_penalty(settings: FitSettings, parts: Parts) -> None:
@@ -172,7 +203,7 @@ def _check_penalty(settings: FitSettings, parts: Parts) -> None:
 
 
 def _scores(
-    settings: FitSettings, mdp: MDP, parts: Parts, model: MaximumEntropy, watcher: Watcher
+    settings: FitSettings, method: Method, mdp: MDP, parts: Parts, model: Any, watcher: Watcher
 ) -> tuple[list[Score], Verdict | None, list[Floats | None]]:
     """Return the scores of the model and, with `baselines`, of the other methods, and the verdict on the best one.
 
@@ -181,16 +212,18 @@ def _scores(
     """
     name, fitted_to = described(model)
     held_out, own = held_out_scores(model, parts.test)
-    note = _notes("" if model.converged_ else f"did not converge: {model.termination_}", mdp, parts, own)
+    ended = getattr(model, "termination_", "")
+    note = _notes("" if model.converged_ else f"did not converge{': ' if ended else ''}{ended}", mdp, parts, own)
     scores, logs = [Score(name, fitted_to, model.score(parts.expert), held_out, note)], [own]
     alone = 0
-    for row in _beside(settings, mdp, parts, model, watcher) if settings.baselines else ():
-        method = METHODS[row.name]
+    for row in _beside(settings, method, mdp, parts, model, watcher) if settings.baselines else ():
+        other = METHODS[row.name]
         note = _notes("" if row.converged else "did not converge", mdp, parts, row.logs)
         alone = len(scores) if row.name == ALONE else alone
-        scores.append(Score(method.label, method.fitted_to, row.expert, row.held_out, note))
+        scores.append(Score(other.label, other.fitted_to, row.expert, row.held_out, note))
         logs.append(row.logs)
-    twin = _twin(model, mdp, parts, watcher) if settings.baselines and fitted_to != EXPERT else None
+    based = settings.baselines and method.maximum_entropy and fitted_to != EXPERT
+    twin = _twin(model, mdp, parts, watcher) if based else None
     if twin is not None:
         held_out, own = held_out_scores(twin, parts.test)
         note = _notes("" if twin.converged_ else "did not converge", mdp, parts, own)
@@ -212,7 +245,7 @@ def _met_again(mdp: MDP, parts: Parts) -> list[str]:
     if not isinstance(parts.unlabelled, StreamedTrajectories):
         return []
     return [
-        f"all {len(some)} {name} trajectories are among those of --unlabelled-from, state by state: if these are the "
+        f"all {len(some)} {name} trajectories are among those of `unlabelled_from`, state by state: if these are the "
         "same recordings, take them out of the files"
         for name, some in (("expert", parts.expert), ("test", parts.test))
         if some is not None and len(some) >= FEWEST and all_among(mdp, some, parts.unlabelled)
@@ -225,7 +258,7 @@ def _notes(note: str, mdp: MDP, parts: Parts, logs: Floats | None) -> str:
 
 
 def _broken_down(
-    by: By, settings: FitSettings, mdp: MDP, parts: Parts, model: MaximumEntropy, logs: list[Floats | None]
+    by: By, settings: FitSettings, mdp: MDP, parts: Parts, model: Any, logs: list[Floats | None]
 ) -> list[Breakdown]:
     """Return scores and the agreement of unlabelled trajectories, by group."""
     held_out, alone = (*logs, None)[:2]
@@ -248,16 +281,27 @@ def _twin(model: Any, mdp: MDP, parts: Parts, watcher: Watcher) -> Any:
         return twin.fit(mdp, parts.expert)
 
 
-def _beside(settings: FitSettings, mdp: MDP, parts: Parts, model: Any, watcher: Watcher) -> list[Comparison]:
-    """Return the baselines, with the penalty strengths of the settings, whatever the method."""
+def _beside(
+    settings: FitSettings, method: Method, mdp: MDP, parts: Parts, model: Any, watcher: Watcher
+) -> list[Comparison]:
+    """Return the baselines, with the penalty strengths of the settings, whatever the method.
+
+    Methods without a maximum-entropy objective are compared with MaxEnt-IRL on the experts only, and with chance.
+    """
+    if not method.maximum_entropy:
+        watcher.say("fitting the baselines")
+        others = [METHODS[name] for name in (ALONE, "uniform") if name != method.name]
+        return compare(MESSI(), mdp, parts.expert, None, parts.test, others)
     own = model.get_params(deep=False)
     shared = {k: v for k, v in own.items() if k in MESSI().get_params(deep=False)}
     shared |= {"similarity": make_similarity(settings, parts.problem.xy), "lambda0": settings.lambda0}
-    shared |= {"theta_max": settings.theta_max or THETA_MAX, "reference": None, "unlabelled_weight": 0.0}
+    shared |= {"theta_max": settings.theta_max or default("theta_max"), "reference": None, "unlabelled_weight": 0.0}
     itself = entry_of(model)
     if itself is None or parts.unlabelled is not None:  # otherwise chance is the only baseline
         watcher.say("fitting the baselines")
     ridge = {name: own[name] for name in ("ridge", "standardise") if name in own}
     light = [m.name for m in COMPARED if m.sets and not m.penalised]  # as the model, except for their own settings
-    others = [replace(m, sets=m.sets | ridge) if m.name in light else m for m in COMPARED if m != itself]
-    return compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others, model)
+    others = [replace(m, sets=m.sets | ridge) if m.name in light else m for m in COMPARED]
+    others = [m for m in others if m.name != method.name and (itself is None or m.name != itself.name)]
+    near = model if method.kind in ("MESSI", "MaxEntIRL", "EMMaxEnt") else None  # from which searches may start
+    return compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others, near)

@@ -52,14 +52,14 @@ class By:
 
 
 def groups_by(parts: Parts, column: str | None, cluster: str | None, watcher: Watcher) -> By | None:
-    """Return the groups by the column of `--by`; None without one."""
+    """Return the groups by the column of `by`; None without one."""
     if column is None:
         return None
-    values = parts.column("--by", column)
+    values = parts.column("`by`", column)
     used = np.unique(np.concatenate([rows for rows in parts.rows.values() if rows is not None]))
     names, order, cut = named_groups(column, values[used])
     if cut:
-        watcher.note(f"--by {column} has many different numbers and is cut into quarters: {', '.join(order)}")
+        watcher.note(f"`by` {column} has many different numbers and is cut into quarters: {', '.join(order)}")
     labels = [""] * len(values)
     for row, name in zip(used.tolist(), names, strict=True):
         labels[row] = name
@@ -79,7 +79,7 @@ def named_groups(column: str, values: Array) -> tuple[list[str], list[str], bool
         names, order = _quarters(known.astype(np.float64))
     elif distinct.size > MOST:
         raise ValueError(
-            f"--by {column} has {distinct.size} different values, but at most {MOST} can be compared: use a column "
+            f"`by` {column} has {distinct.size} different values, but at most {MOST} can be compared: use a column "
             "with fewer values"
         )
     else:
@@ -164,7 +164,7 @@ def few_experts(column: str | None, parts: Parts) -> list[str]:
 
 
 def cluster_remarks(column: str | None, parts: Parts) -> list[str]:
-    """Return warnings about intervals by individual: few groups, or groups in both --expert and --test."""
+    """Return warnings about intervals by individual: few groups, or groups in both `expert` and `test`."""
     if column is None:
         return []
     found = {name: parts.groups(column, name) for name in ("expert", "test")}
@@ -180,7 +180,7 @@ def cluster_remarks(column: str | None, parts: Parts) -> list[str]:
     both = set(found["expert"] or ()) & set(found["test"] or ())
     if both:
         out.append(
-            f"{len(both)} of the values of {column} are in both --expert and --test: their scores say little about "
+            f"{len(both)} of the values of {column} are in both `expert` and `test`: their scores say little about "
             "new individuals"
         )
     return out

@@ -27,17 +27,17 @@ def check_inference(settings: FitSettings, model: Any, mdp: MDP, parts: Parts) -
     cluster = parts.groups(settings.groups)
     if cluster is not None and len(set(cluster)) < 2 <= len(parts.expert) and has_errors(model):
         raise ValueError(
-            f"--groups {settings.groups} has the same value for every expert trajectory: robust errors need at least "
+            f"`groups` {settings.groups} has the same value for every expert trajectory: robust errors need at least "
             "two; omit it, or name another column"
         )
-    given = {"--ratio": settings.ratio, "--without": settings.without, "--table": settings.errors}
+    given = {"`ratio`": settings.ratio, "`without`": settings.without, "`table`": settings.errors}
     asked = next((option for option, value in given.items() if value), None)
     if asked is None:
         return
     if not has_errors(model):
         raise ValueError(
             f"{asked} needs standard errors, which are valid for a fit to the experts only without a penalty: use "
-            "--method maxent, without --ridge, --theta-prior and --unlabelled-weight"
+            "`method` maxent, without `ridge`, `theta_prior` and `unlabelled_weight`"
         )
     if len(parts.expert) < 2:
         raise ValueError(f"{asked} needs standard errors, which need at least two expert trajectories: add more")
@@ -109,10 +109,10 @@ def _endless(ratio: WeightRatio) -> str:
 
 def rest_of(text: str, known: Sequence[str]) -> list[str]:
     """Return the features without those that a text names."""
-    left_out = named_features("--without", text, known)
+    left_out = named_features("`without`", text, known)
     rest = [name for name in known if name not in left_out]
     if not rest:
-        raise ValueError(f"--without {text} leaves no feature to fit: name fewer")
+        raise ValueError(f"`without` {text} leaves no feature to fit: name fewer")
     return rest
 
 
@@ -122,12 +122,12 @@ def two_of(text: str, known: Sequence[str]) -> tuple[str, str]:
     found = [pair for pair in cuts if set(pair) <= set(known)]
     if len(found) == 1:
         if found[0][0] == found[0][1]:
-            raise ValueError(f"--ratio {text} names one feature twice: name two")
+            raise ValueError(f"`ratio` {text} names one feature twice: name two")
         return found[0]
     if found:
-        raise ValueError(f"--ratio {text} can be read in {len(found)} ways: rename a feature")
+        raise ValueError(f"`ratio` {text} can be read in {len(found)} ways: rename a feature")
     if not cuts:
-        raise ValueError(f"--ratio {text} is not a ratio: give two features separated by a slash, as time/toll")
+        raise ValueError(f"`ratio` {text} is not a ratio: give two features separated by a slash, as time/toll")
     wrong = next(name for name in cuts[0] if name not in known)
     close = did_you_mean(wrong, known)
-    raise ValueError(f"--ratio {text}: there is no feature {wrong!r}; there are {', '.join(known)}{close}")
+    raise ValueError(f"`ratio` {text}: there is no feature {wrong!r}; there are {', '.join(known)}{close}")

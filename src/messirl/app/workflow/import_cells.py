@@ -59,8 +59,8 @@ def find_courses(tracks: ImportedTracks, places: Places, settings: ImportSetting
     _say_steps(tracks, points, made, settings)
     if settings.adjacent:
         if places.mapping is None:
-            remedy = "give --points, or --moves seen"
-            raise InputError("--moves", "adjacent: the places have no coordinates", remedy)
+            remedy = "give `points`, or `moves` seen"
+            raise InputError("`moves`", "adjacent: the places have no coordinates", remedy)
         made = along_neighbours(made, places, stay=settings.stays, fill=settings.fill)
         filled = (
             f"{counted(made.said['filled'], 'place')} filled in between" if settings.fill else "each ends a trajectory"
@@ -73,7 +73,7 @@ def find_courses(tracks: ImportedTracks, places: Places, settings: ImportSetting
     made, dropped, rows = drop(made, n, settings.min_states, goals=settings.goals, ends=all_end)
     if not made.state.size:
         reasons = ", ".join(f"{n} {why}" for why, n in dropped.items() if n)
-        remedy = "check the columns, --step, --pause, --jump and the places"
+        remedy = "check the columns, `step`, `pause`, `jump` and the places"
         raise tracks.raw.error(f"no trajectory is left ({reasons})", remedy)
     used = np.unique(made.state)
     if settings.whole_grid or (settings.points is not None and settings.adjacent):
@@ -90,7 +90,7 @@ def terminal(places: Places, names: Sequence[str]) -> list[int]:
     for name in names:
         if name not in known:
             remedy = f"name one of the places{did_you_mean(name, known)}"
-            raise InputError("--terminal", f"{name!r} is not a named place", remedy)
+            raise InputError("`terminal`", f"{name!r} is not a named place", remedy)
     return [known.index(name) for name in names]
 
 
@@ -104,10 +104,10 @@ def _states(tracks: ImportedTracks, points: Points, places: Places, settings: Im
     if settings.noise is None:
         return _located(tracks, places, points.xy, points.label)
     if points.label is not None or not settings.adjacent:
-        raise InputError("--noise", "needs positions and transitions between neighbours", "omit it")
+        raise InputError("`noise`", "needs positions and transitions between neighbours", "omit it")
     if not 1.0 / BEYOND <= settings.noise / places.spacing <= BEYOND:
         what = f"is {settings.noise:g}, but places are {places.spacing:g} apart"
-        raise InputError("--noise", what, "give the error of positions, in the unit of x and y")
+        raise InputError("`noise`", what, "give the error of positions, in the unit of x and y")
     # Without a clock, a track may be at the same place in two rows even if staying is not a transition.
     return decode(points, places, settings.noise, stay=settings.stays or settings.step is None)
 
@@ -125,7 +125,7 @@ def _located(tracks: ImportedTracks, places: Places, xy: Floats | None, label: I
 
 def _say_steps(tracks: ImportedTracks, points: Points, made: Courses, settings: ImportSettings) -> None:
     if settings.step is None:
-        said = "one per row" if settings.stays else "one per change of place (--step makes one per unit of time)"
+        said = "one per row" if settings.stays else "one per change of place (`step` makes one per unit of time)"
     else:
         said = f"one per {settings.step:g} {tracks.times.unit}".rstrip()
         between = int((~points.seen).sum())

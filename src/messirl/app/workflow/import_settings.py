@@ -161,7 +161,7 @@ def _check_kinds(settings: ImportSettings) -> None:
         if value is None and rest:
             continue
         fits, give = KINDS[kind]
-        name = f"--{one.name.replace('_', '-')}"
+        name = f"`{one.name}`"
         if not fits(value):
             raise InputError(name, f"is {reprlib.repr(value)}", f"give {give}")
         if one.name in POSITIVE and not value > 0:
@@ -176,28 +176,28 @@ def check_settings(settings: ImportSettings) -> None:
     given = settings.discount
     if given is None:
         what = "is not given, and there is no default"
-        raise InputError("--discount", what, "give the weight of the next step, such as 0.95 for tracks that are cut")
+        raise InputError("`discount`", what, "give the weight of the next step, such as 0.95 for tracks that are cut")
     if not 0 < given <= 1:
-        raise InputError("--discount", f"is {given:g}", "give a number in (0, 1]")
+        raise InputError("`discount`", f"is {given:g}", "give a number in (0, 1]")
     if given == 1 and not settings.goals and not settings.terminal:
         what = "is 1, but nothing ends a trajectory"
-        raise InputError("--discount", what, "give a number below 1, --goals, or --terminal PLACE")
+        raise InputError("`discount`", what, "give a number below 1, `goals`, or `terminal` PLACE")
     ways = [name for name in ("grid", "hexagons", "kmeans", "points") if getattr(settings, name) is not None]
     if len(ways) > 1:
-        raise InputError(f"--{ways[0]}", f"and --{ways[1]} are both given", "choose one of them")
+        raise InputError(f"`{ways[0]}`", f"and `{ways[1]}` are both given", "choose one of them")
     if settings.whole_grid and settings.grid is None and settings.hexagons is None:
-        raise InputError("--whole-grid", "is given without a grid", "give --grid or --hexagons, or omit it")
+        raise InputError("`whole_grid`", "is given without a grid", "give `grid` or `hexagons`, or omit it")
     for name, known in (("same_time", SAME_TIME), ("moves", (None, *MOVES)), ("neighbours", (4, 8))):
         if getattr(settings, name) not in known:
             choices = ", ".join(str(one) for one in known if one is not None)
-            raise InputError(f"--{name.replace('_', '-')}", f"is {getattr(settings, name)!r}", f"choose from {choices}")
+            raise InputError(f"`{name}`", f"is {getattr(settings, name)!r}", f"choose from {choices}")
     area = settings.area
     if area is not None and not (len(area) == 4 and area[0] < area[2] and area[1] < area[3]):
         raise InputError(
-            "--area", f"is {','.join(f'{a:g}' for a in area)}", "give x0,y0,x1,y1 with x0 < x1 and y0 < y1"
+            "`area`", f"is {','.join(f'{a:g}' for a in area)}", "give x0,y0,x1,y1 with x0 < x1 and y0 < y1"
         )
     if not (settings.mean or settings.count or settings.distance or settings.points) and not (
         settings.turning or settings.coordinates or settings.indicator
     ):
-        remedy = "give --mean COLUMN, --count COLUMN=VALUE, --distance X,Y, --turning, --coordinates or --indicator"
+        remedy = "give `mean` COLUMN, `count` COLUMN=VALUE, `distance` X,Y, `turning`, `coordinates` or `indicator`"
         raise InputError("features", "none is given", remedy)

@@ -20,7 +20,7 @@ from messirl.io.positions.segmentation import split
 from messirl.io.positions.spatial_cells import Places, check_outliers, clusters, hexagons, labelled, points, squares
 from messirl.io.positions.timestamps import Times, read_times
 
-HOW = "give --grid SIZE, --hexagons SIZE, --kmeans N or --points FILE"
+HOW = "give `grid` SIZE, `hexagons` SIZE, `kmeans` N or `points` FILE"
 BEYOND = 3.0  # tolerance, in standard deviations of the noise, for positions outside the area
 
 
@@ -84,13 +84,13 @@ def read_tracks(source: str | os.PathLike[str], settings: ImportSettings) -> Imp
     if crossed(roles):
         said["x"] += ", although its name suggests y"
     if not settings.per_file and len(raw.files) > 1 and (n := shared_between_files(raw, rows)):
-        said["id"] += f"; {n} ids are in several files, and count as one each (--per-file makes one per file)"
+        said["id"] += f"; {n} ids are in several files, and count as one each (`per_file` makes one per file)"
     area = None if settings.area is None else _corners(raw, rows, degrees, settings.area)
     inside = _inside(rows, area, settings.noise)
     left = np.diff(np.cumsum(~inside)[inside]) > 0
     rows = rows.take(inside, "outside the area")
     if not rows.row.size:
-        raise raw.error("every row lies outside --area", "correct it, or --x and --y")
+        raise raw.error("every row lies outside `area`", "correct it, or `x` and `y`")
     said["rows"] = f"{raw.n_rows:,} read, {_less(raw.n_rows - rows.row.size, rows.dropped)}"
     trip, cuts = split(rows, settings.pause, settings.jump, left if area is not None else None)
     said["tracks"] = f"{np.unique(rows.track).size:,}{_cut(rows, times, cuts, settings)}"
@@ -100,7 +100,7 @@ def read_tracks(source: str | os.PathLike[str], settings: ImportSettings) -> Imp
 def _corners(raw: Raw, rows: Rows, degrees: Projection | None, area: Sequence[float]) -> Floats:
     """Return the lower and the upper corner of the area, (2, 2), in the units of the rows."""
     if rows.label is not None:
-        raise raw.error("--area needs positions, but the places are named", "omit it")
+        raise raw.error("`area` needs positions, but the places are named", "omit it")
     corners = np.reshape(area, (2, 2))
     return corners if degrees is None else degrees(corners)
 
@@ -141,7 +141,7 @@ def _cut(rows: Rows, times: Times, cuts: Mapping[str, int], settings: ImportSett
         return ", not cut"
     return (
         f", not cut: from row to row {np.median(gap):g} {times.unit}".rstrip()
-        + f", at most {gap.max():g} (--pause cuts at pauses, --jump at jumps)"
+        + f", at most {gap.max():g} (`pause` cuts at pauses, `jump` at jumps)"
     )
 
 
@@ -158,7 +158,7 @@ def _roles(raw: Raw, settings: ImportSettings) -> dict[str, Role]:
     positions = "x" in found and "y" in found
     if "place" in found and positions and settings.place is None and settings.points is not None:
         what = "there are both positions and places"
-        raise raw.error(what, f"choose one: --place {found['place'].name}, or --x and --y with --grid")
+        raise raw.error(what, f"choose one: `place` {found['place'].name}, or `x` and `y` with `grid`")
     if "place" not in found and not positions:
         find_roles(raw, asked, ("x", "y"), ("x", "y"))
     if "place" not in found and settings.points is None:
@@ -175,7 +175,7 @@ def find_places(tracks: ImportedTracks, given: Given | None, settings: ImportSet
         return _named(tracks, given)
     assert rows.xy is not None, "there are positions or places"
     option = next(name for name in ("grid", "hexagons", "kmeans", "points") if getattr(settings, name) is not None)
-    check_outliers(rows.xy, f"--{option}")
+    check_outliers(rows.xy, f"`{option}`")
     if settings.grid is not None:
         return squares(rows.xy, settings.grid, settings.neighbours, tracks.area)
     if settings.hexagons is not None:

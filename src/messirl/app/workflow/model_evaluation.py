@@ -45,7 +45,7 @@ def evaluate(
         )
     some = problem.trajectories
     if test is not None:
-        some = some[matching(problem.facts, test, "--test")]
+        some = some[matching(problem.facts, test, "`test`")]
     watcher.begin()
     own, chance, steps = model._log_likelihood(some), uniform_logs(model.mdp_, some), some.lengths - 1
     return EvaluationRecord(

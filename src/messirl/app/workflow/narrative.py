@@ -99,7 +99,7 @@ def fit_sentences(record: FitRecord) -> list[str]:
     model = record.model
     said = [] if record.preferences is None else [preference_sentence(record, record.preferences)]
     if not model.converged_:
-        said.append(f"But the fit did not converge: {model.termination_}.")
+        said.append(f"But the fit did not converge: {record.termination}.")
     if "unlabelled" not in record.counts:
         return said
     others = _group(record, "unlabelled")
@@ -202,7 +202,7 @@ def recording_sentences(record: RecordingsRecord) -> list[str]:
         said.append(f"T{held[1:]} {'is' if n == 1 else 'are'} predicted {difference(record.gain, 'by chance')}.")
     if "unlabelled" in record.counts:
         others = _group(record, "unlabelled")
-        why = "nothing was fitted without them" if n else "no trajectories were held out (--test)"
+        why = "nothing was fitted without them" if n else "no test trajectories were held out"
         known = use_sentence(others, held, record.without) if record.without else _unknown(others, why)
         said.append(known)
     if record.without and record.beyond is not None:
@@ -254,7 +254,7 @@ def _of_candidates(others: str, use: Any) -> str:
 
 
 def _by_group(record: Record) -> list[str]:
-    """Say which groups help and which hurt, if `--by` names a column."""
+    """Say which groups help and which hurt, if `by` names a column."""
     return [f"{found.sentence}." for found in record.by if found.measure in ("use", "gain")]
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from messirl._defaults import MAX_ITER, WEAK_PRIOR
+from messirl._parameters import WEAK_PRIOR, default
 from messirl._types import Floats
 from messirl.app.workflow.ranking import ranked
 from messirl.data.mdp import MDP
@@ -79,7 +79,7 @@ def refit_without_penalty(
         reference=model.reference_,
         theta_prior=WEAK_PRIOR,
         theta_max=None,
-        max_iter=MAX_ITER,
+        max_iter=default("max_iter"),
     )
     with quietly():
         again.fit(mdp, expert)

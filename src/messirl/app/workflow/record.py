@@ -88,7 +88,7 @@ class Record:
     warnings : list of str
         Warnings that concern the result.
     by : list of Breakdown
-        Results by group of the column of `--by`.
+        Results by group of the column of `by`.
     """
 
     title: str = ""
@@ -147,7 +147,7 @@ class FitRecord(Record):
     """
 
     title: str = field()  # the first argument, and without the default that a Record has
-    model: MaximumEntropy
+    model: Any
     xy: npt.NDArray[Any] | None = None
     scores: list[Score] = field(default_factory=list)
     preferences: Preferences | None = None
@@ -173,10 +173,10 @@ class FitRecord(Record):
             "method": self.method,
             "trajectories": self.counts,
             "theta": weights(model),
-            "held": model.standing_.names(model.mdp_),
+            "held": model.standing_.names(model.mdp_) if self.full else {},
             "converged": bool(model.converged_),
-            "termination": model.termination_,
-            "iterations": model.n_iter_,
+            "termination": self.termination,
+            "iterations": getattr(model, "n_iter_", None),
             "scores": [asdict(score) for score in self.scores],
             "preferences": None if self.preferences is None else self.preferences.summary(),
             "estimates": self.estimates,
@@ -192,6 +192,16 @@ class FitRecord(Record):
             "base_policy": None if self.change is None else self.change.summary(),
             "by": [breakdown.summary() for breakdown in self.by],
         }
+
+    @property
+    def full(self) -> bool:
+        """True for a maximum-entropy method: there are expected visits, a history and a convergence report."""
+        return isinstance(self.model, MaximumEntropy)
+
+    @property
+    def termination(self) -> str:
+        """The reason why the search ended."""
+        return str(getattr(self.model, "termination_", "converged" if self.model.converged_ else "not converged"))
 
     @property
     def in_words(self) -> list[str]:
@@ -237,7 +247,7 @@ class FitRecord(Record):
         mdp = self.model.mdp_
         if mdp.horizon == 1:
             return None
-        return self.model.predict_proba(np.arange(mdp.n_states), step=mdp.first_step, goal=self.towards)
+        return np.asarray(self.model.predict_proba(np.arange(mdp.n_states), step=mdp.first_step, goal=self.towards))
 
     @property
     def by_size(self) -> Ints:
@@ -255,7 +265,7 @@ class FitRecord(Record):
         """The warnings, the report on the dynamics, and non-convergence unless a warning states it."""
         said = [*self.warnings, *(f"dynamics: {line}" for line in self.dynamics.get("report", ()))]
         if not self.model.converged_ and not any("converge" in words for words in said):
-            said.append(f"The fit did not converge: {self.model.termination_}.")
+            said.append(f"The fit did not converge: {self.termination}.")
         return said
 
     def called(self, kind: str, i: int) -> str:
@@ -446,8 +456,8 @@ class DiagnosisRecord(Record):
 
 
 def weights(model: Any) -> dict[str, float]:
-    """Return θ by the name of each feature, or by its number."""
-    return dict(zip(model.mdp_.feature_ids, model.theta_.tolist(), strict=True))
+    """Return θ by the name of each feature, or by its number; nothing for a method without θ."""
+    return dict(zip(model.mdp_.feature_ids, model.theta_.tolist(), strict=True)) if hasattr(model, "theta_") else {}
 
 
 def settings_of(model: Any) -> dict[str, str]:

@@ -7,9 +7,10 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
-from messirl._defaults import CV, OBJECTIVE, REFERENCE_STRENGTH, THETA_MAX, WEAK_PRIOR
+from messirl._docstrings import inherit_documentation
+from messirl._parameters import CV, SETTINGS, SHARED, parameter
 from messirl.app.workflow.group_by import By, few_experts, groups_by, likeness_by, scores_by
-from messirl.app.workflow.model_settings import check_reference, with_features
+from messirl.app.workflow.model_settings import check_reference, record_of, with_features
 from messirl.app.workflow.preferences import refit_without_penalty
 from messirl.app.workflow.record import SelectionRecord, settings_of, weights
 from messirl.app.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
@@ -27,13 +28,16 @@ from messirl.selection.resampling import stability
 ENOUGH = 40  # resamples; a 95 % interval from fewer is their whole range
 
 
+SharedParameters: Any = record_of(parameter(name, ["MESSICV"]) or SETTINGS[name] for name in SHARED)
+
+
 @dataclass(frozen=True)
-class SelectSettings:
+class SelectSettings(SharedParameters):
     """The options of `messirl select`.
 
     Parameters
     ----------
-    cv, theta_max, theta_prior : int, float, float
+    cv : int
         As for `MESSICV`.
     groups : str, optional
         Hold out whole groups of experts, named by this column of the problem's `meta`.
@@ -47,12 +51,6 @@ class SelectSettings:
         The number of resamples for 95 % intervals of θ. None: no intervals.
     features : str, optional
         The names of the features to use, separated by commas. None: all.
-    objective : {"choices", "counts"} or None
-        The objective of every candidate: likelihood of choices, or feature matching.
-    reference : {"unlabelled"}, optional
-        The prior policy of every candidate: the population policy of the unlabelled trajectories. None: none.
-    reference_strength : float
-        The prior strength of that policy, in choices per state.
     seed : int
         The seed of all random numbers.
 
@@ -83,19 +81,16 @@ class SelectSettings:
     lambdas: tuple[float, ...] | None = None
     nested: bool = False
     bootstrap: int | None = None
-    theta_max: float = THETA_MAX
-    theta_prior: float | None = WEAK_PRIOR
     features: str | None = None
-    objective: str | None = OBJECTIVE
-    reference: str | None = None
-    reference_strength: float = REFERENCE_STRENGTH
     seed: int = 0
 
     @property
     def shared(self) -> dict[str, Any]:
         """The arguments of every estimator made here."""
-        names = ("theta_max", "theta_prior", "objective", "reference", "reference_strength")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in SHARED}
+
+
+inherit_documentation(SelectSettings)
 
 
 def select(
@@ -115,17 +110,17 @@ def select(
     executor : runs splits and resamples (see execution.run); None: this process
     """
     if streamed is not None and settings.bootstrap is not None:
-        raise ValueError("--bootstrap resamples unlabelled trajectories, which cannot stay in files: omit it")
+        raise ValueError("`bootstrap` resamples unlabelled trajectories, which cannot stay in files: omit it")
     parts = with_streamed(divide(problem, split, watcher, folder), split, streamed)
     mdp = with_features(parts.problem.mdp, settings.features)
     check_reference(settings, unlabelled=parts.unlabelled is not None)
     groups = parts.groups(settings.groups)
     by = groups_by(parts, settings.by, settings.groups, watcher)
     if by is not None and parts.test is None and not isinstance(parts.unlabelled, Trajectories):
-        raise ValueError("--by has no effect without --test and --unlabelled: give one, or omit --by")
+        raise ValueError("`by` has no effect without `test` and `unlabelled`: give one, or omit `by`")
     if settings.nested and len(set(range(len(parts.expert)) if groups is None else groups)) < 3:
         raise ValueError(
-            "--nested needs at least three expert trajectories (or groups), as it holds out twice: omit it, or add more"
+            "`nested` needs at least three expert trajectories (or groups), as it holds out twice: omit it, or add more"
         )
     model = MESSICV(
         lambdas=settings.lambdas or LAMBDAS,

@@ -127,11 +127,11 @@ class Parts:
         """Return the group of every trajectory of a part: its entry in a column of the problem's `meta`."""
         if column is None or self.rows[part] is None:
             return None
-        given = self.column("--groups", column)[self.rows[part]]
+        given = self.column("`groups`", column)[self.rows[part]]
         empty = int(empty_cells(given).sum())
         if empty:
             who = f"{empty} {part} {'trajectory' if empty == 1 else 'trajectories'}"
-            raise ValueError(f"--groups {column} is empty for {who}: fill it in, or exclude them with a filter")
+            raise ValueError(f"`groups` {column} is empty for {who}: fill it in, or exclude them with a filter")
         return [str(value) for value in given]
 
     def column(self, option: str, column: str) -> Any:
@@ -159,7 +159,7 @@ def with_streamed(parts: Parts, split: Split, streamed: StreamedTrajectories | N
     if streamed is None:
         return parts
     if split.unlabelled is not None:
-        raise ValueError("--unlabelled and --unlabelled-from both name trajectories of unknown quality: give one")
+        raise ValueError("`unlabelled` and `unlabelled_from` both name trajectories of unknown quality: give one")
     return replace(parts, unlabelled=streamed)
 
 
@@ -180,31 +180,31 @@ def rows_of(facts: Mapping[str, Any], split: Split, watcher: Watcher) -> dict[st
     """
     random = np.random.default_rng(split.seed)
     expert, unlabelled, test = (
-        None if text is None else matching(facts, text, f"--{name}")
+        None if text is None else matching(facts, text, f"`{name}`")
         for name, text in (("expert", split.expert), ("unlabelled", split.unlabelled), ("test", split.test))
     )
     if expert is None:
         named = [rows for rows in (unlabelled, test) if rows is not None]
         expert = np.setdiff1d(np.arange(len(facts["trajectory_id"])), np.concatenate([*named, []]))
         if expert.size == 0:
-            raise ValueError("--unlabelled and --test select every trajectory: narrow them, or give --expert")
+            raise ValueError("`unlabelled` and `test` select every trajectory: narrow them, or give `expert`")
     expert = _drawn(expert, split.n_expert, "expert", random)
     if unlabelled is not None:
         both = np.intersect1d(expert, unlabelled).size
         if both == unlabelled.size:
-            raise ValueError("all trajectories of --unlabelled are the expert's: widen it, or narrow --expert")
+            raise ValueError("all trajectories of `unlabelled` are the expert's: widen it, or narrow `expert`")
         if both:
             watcher.note(
-                f"{both} of the trajectories of --unlabelled are the expert's, and used as expert trajectories only"
+                f"{both} of the trajectories of `unlabelled` are the expert's, and used as expert trajectories only"
             )
         unlabelled = _drawn(np.setdiff1d(unlabelled, expert), split.n_unlabelled, "unlabelled", random)
     elif split.n_unlabelled is not None:
-        raise ValueError("--n-unlabelled has no effect without --unlabelled: name the trajectories of unknown quality")
+        raise ValueError("`n_unlabelled` has no effect without `unlabelled`: name the trajectories of unknown quality")
     for name, rows in (("expert", expert), ("unlabelled", unlabelled)):
         both = 0 if rows is None or test is None else np.intersect1d(rows, test).size
         if both:
             raise ValueError(
-                f"{both} {'trajectory is' if both == 1 else 'trajectories are'} in both --test and --{name}: held-out "
+                f"{both} {'trajectory is' if both == 1 else 'trajectories are'} in both `test` and `{name}`: held-out "
                 "trajectories must not be used for training; narrow one of the filters"
             )
     return {"expert": expert, "unlabelled": unlabelled, "test": test}
@@ -214,5 +214,5 @@ def _drawn(rows: Any, n: int | None, name: str, random: Any) -> Any:
     if n is None:
         return rows
     if n > rows.size:
-        raise ValueError(f"--n-{name} {n}, but there are only {rows.size} such trajectories")
+        raise ValueError(f"`n_{name}` {n}, but there are only {rows.size} such trajectories")
     return rows[sorted(random.permutation(rows.size)[:n])]

@@ -60,9 +60,11 @@ class Watcher:
         """
         with self.progress("fit", "iterations", at_most=True) as count, warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
-            model.callback = lambda state: count(state["iteration"], model.max_iter)
+            if "callback" in model.get_params(deep=False):
+                model.callback = lambda state: count(state["iteration"], model.max_iter)
             model.fit(*data)
-        model.callback = None
+        if "callback" in model.get_params(deep=False):
+            model.callback = None
         return self.noted([*map(named, remarks(heard)), *getattr(model, "remarks_", ())])
 
     def noted(self, texts: list[str]) -> list[str]:

@@ -17,7 +17,7 @@ from messirl.data.trajectories import Trajectories
 from messirl.io.folder.labels import Labels, called
 
 ORDER = ("trajectory_id", "step", "state", "state_name", "action", "action_name", "goal")
-FORCE = "give another name, or --force (overwrite=True in Python) to replace it"
+FORCE = "give another name, or `force` (overwrite=True in Python) to replace it"
 
 
 def write_trajectories(

@@ -80,7 +80,7 @@ def check_place(place: Path, *, overwrite: bool) -> None:
         if entry.name in OURS and entry.is_dir():
             raise InputError(str(place), f"contains a folder named {entry.name}", "give another folder")
         if ours and not overwrite:
-            remedy = "give another folder, or --force (overwrite=True in Python) to replace the problem in it"
+            remedy = "give another folder, or `force` (overwrite=True in Python) to replace the problem in it"
             raise InputError(str(place), f"already contains {entry.name}", remedy)
         if not ours and not overwrite and not entry.name.startswith("."):
             what = f"contains {entry.name}, which is not part of a problem"

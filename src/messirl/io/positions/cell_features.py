@@ -56,21 +56,21 @@ def features_of(
     """
     n, made = len(labels), list[tuple[str, Floats]]()
     for name in asked.mean:
-        values = raw.numbers(_column(raw, name, "--mean"))[rows.row]
+        values = raw.numbers(_column(raw, name, "`mean`"))[rows.row]
         made.append((name, _mean(values, place, n, name, notes)))
     for text in asked.count:
         made.append((text, _count(raw, rows, place, n, text)))
     for name, points in asked.distance:
-        far = cKDTree(points).query(_coordinates(at, "--distance"))[0]
+        far = cKDTree(points).query(_coordinates(at, "`distance`"))[0]
         made.append((f"distance_{name}", np.asarray(far)))
     if asked.turning:
         made.append(("turning", _mean(turning(rows), place, n, "turning", notes)))
     if asked.coordinates:
-        made += zip("xy", _coordinates(at, "--coordinates").T, strict=True)
+        made += zip("xy", _coordinates(at, "`coordinates`").T, strict=True)
     if asked.indicator:
         if n > MOST:
             remedy = f"use at most {MOST} cells, or other features"
-            raise InputError("--indicator", f"would make {n} features", remedy)
+            raise InputError("`indicator`", f"would make {n} features", remedy)
         made += ((f"at_{label}", row) for label, row in zip(labels, np.eye(n), strict=True))
     made += given.items()
     found: dict[str, Floats] = {}
@@ -85,18 +85,18 @@ def features_of(
 def _count(raw: Raw, rows: Rows, place: Ints, n: int, text: str) -> Floats:
     name, equal, value = text.partition("=")
     if not equal:
-        raise InputError("--count", f"{text!r} has no value", "write COLUMN=VALUE")
-    cells = raw.arrow(_column(raw, name, "--count")).cast(pa.string())
+        raise InputError("`count`", f"{text!r} has no value", "write COLUMN=VALUE")
+    cells = raw.arrow(_column(raw, name, "`count`")).cast(pa.string())
     hit = np.asarray(pc.fill_null(pc.equal(cells, value), False))[rows.row] & (place >= 0)
     if not hit.any():
-        raise InputError("--count", f"no row has {value!r} in column {name!r}", "correct the value")
+        raise InputError("`count`", f"no row has {value!r} in column {name!r}", "correct the value")
     return np.bincount(place[hit], minlength=n).astype(np.float64)
 
 
 def turning(rows: Rows) -> Floats:
     """Return the angle (rad) between the steps to and from each row; NaN at ends and where a step is zero."""
     if rows.xy is None:
-        raise InputError("--turning", "there are no positions", "omit it, or give --x and --y")
+        raise InputError("`turning`", "there are no positions", "omit it, or give `x` and `y`")
     way = np.diff(rows.xy, axis=0)
     inner = (rows.track[2:] == rows.track[:-2]) & way[1:].any(axis=1) & way[:-1].any(axis=1)
     angle = np.arctan2(way[:, 1], way[:, 0])
@@ -125,5 +125,5 @@ def _column(raw: Raw, name: str, option: str) -> str:
 
 def _coordinates(at: Floats | None, option: str) -> Floats:
     if at is None:
-        raise InputError(option, "the cells have no coordinates", "omit it, or give coordinates with --points")
+        raise InputError(option, "the cells have no coordinates", "omit it, or give coordinates with `points`")
     return at

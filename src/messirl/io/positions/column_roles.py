@@ -30,8 +30,8 @@ ROLES: dict[str, frozenset[str]] = {
 }
 DEGREES = {"x": {"lon", "longitude", "long", "lng", "locationlong"}, "y": {"lat", "latitude", "locationlat"}}
 FRAMES = {"frame", "frameid", "frameno", "framenumber", "framenr", "frameindex"}
-ORDER = "order"  # --time order: rows are in temporal order
-FILE = "file"  # --id file: one track per file
+ORDER = "order"  # `time` order: rows are in temporal order
+FILE = "file"  # `id` file: one track per file
 SPECIAL = {"time": ORDER, "id": FILE}
 
 
@@ -73,18 +73,18 @@ def find_roles(
             if not {name} & {*raw.names, SPECIAL.get(role)} and not set(whole) <= set(raw.names):
                 there = ", ".join(map(repr, raw.names[:12]))
                 remedy = f"the columns are {there}{did_you_mean(name, raw.names)}"
-                raise raw.error(f"there is no column {name!r} (--{role})", remedy)
+                raise raw.error(f"there is no column {name!r} (`{role}`)", remedy)
             twice = next((other for other, one in found.items() if one.given and one.name == name), None)
             if twice is not None:
-                raise raw.error(f"--{twice} and --{role} are both column {name!r}", "give each its own column")
+                raise raw.error(f"`{twice}` and `{role}` are both column {name!r}", "give each its own column")
             found[role] = Role(name, True)
             continue
         taken = {one.name for one in found.values()} | {name for name in given.values() if name is not None}
         like = [name for name in raw.names if bare(name) in ROLES[role] and name not in taken]
         if len(like) > 1:
             what = f"columns {listed([repr(name) for name in like])} could each be the {role}"
-            both = f", or use both with --time '{'+'.join(like)}'" if role == "time" and len(like) == 2 else ""
-            raise raw.error(what, f"choose one with --{role}{both}")
+            both = f", or use both with `time` '{'+'.join(like)}'" if role == "time" and len(like) == 2 else ""
+            raise raw.error(what, f"choose one with `{role}`{both}")
         if like:
             found[role] = Role(like[0], False)
         elif role in needed:
@@ -101,9 +101,9 @@ def crossed(roles: Mapping[str, Role]) -> bool:
 
 def _say(role: str) -> str:
     more = {
-        "time": f", or give --time {ORDER} if the rows of a track are in order",
-        "id": f", or give --id {FILE} if every file is one track",
-        "x": ", or give a column of cells with --place",
-        "y": ", or give a column of cells with --place",
+        "time": f", or give `time` {ORDER} if the rows of a track are in order",
+        "id": f", or give `id` {FILE} if every file is one track",
+        "x": ", or give a column of cells with `place`",
+        "y": ", or give a column of cells with `place`",
     }
-    return f"name it with --{role}{more.get(role, '')}"
+    return f"name it with `{role}`{more.get(role, '')}"

@@ -57,6 +57,6 @@ def read_marks(text: str) -> tuple[str, Floats]:
     if at.shape == (1, 2) and np.isfinite(at).all():
         return name if equal else text, at
     if not equal and not Path(text).exists():
-        raise InputError("--distance", f"{text!r} is neither a table nor a point", "write x,y, or the path of a table")
+        raise InputError("`distance`", f"{text!r} is neither a table nor a point", "write x,y, or the path of a table")
     given = read_points(rest if equal else text)
     return name if equal else Path(text).stem, given.xy

@@ -55,8 +55,8 @@ def projection_of(raw: Raw, rows: Rows, roles: dict[str, Role], asked: bool | No
     if far[1] > 90.0 or far[0] > 360.0:
         what = f"latitudes (y) reach {far[1]:g} and longitudes (x) {far[0]:g}"
         if far[0] <= 90.0 and far[1] <= 360.0:
-            raise raw.error(what, "x and y seem to be swapped; exchange --x and --y")
-        raise raw.error(what, "these are not degrees; use --no-lonlat")
+            raise raw.error(what, "x and y seem to be swapped; exchange `x` and `y`")
+        raise raw.error(what, "these are not degrees; use `no_lonlat`")
     low, high = np.nanmin(rows.xy, axis=0), np.nanmax(rows.xy, axis=0)
     turned = _eastward(rows.xy)[:, 0]
     eastward = bool(high[0] - low[0] > max(180.0, np.nanmax(turned) - np.nanmin(turned)))

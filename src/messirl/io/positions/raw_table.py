@@ -107,7 +107,7 @@ class Raw:
         try:
             column = table.column(name)
         except InputError as error:  # ambiguous decimal commas
-            remedy = error.remedy if table.typed else "give the decimal mark with --decimal"
+            remedy = error.remedy if table.typed else "give the decimal mark with `decimal`"
             raise InputError(error.where, error.what, remedy, error.row) from None
         if column.kind == "empty":
             return np.full(table.n_rows, np.nan)
@@ -121,7 +121,7 @@ class Raw:
         if column.text is not None and not table.typed:
             wrong &= ~matches(column.text, NUMBER)
             if (matches(column.text, COMMA) & wrong).any():
-                remedy = "use one decimal mark throughout, or give --decimal"
+                remedy = "use one decimal mark throughout, or give `decimal`"
             else:
                 remedy = number_remedy(column, wrong, remedy)
         row = int(np.argmax(wrong))
@@ -144,7 +144,7 @@ def read_raw(
     place = Path(source)
     given = None if separator is None else WORDS.get(separator, separator)
     if given is not None and len(given) != 1:
-        raise InputError("--separator", f"is {separator!r}", f"give one character, or {', '.join(WORDS)}")
+        raise InputError("`separator`", f"is {separator!r}", f"give one character, or {', '.join(WORDS)}")
     tables: list[Table] = []
     signs: set[str] = set()
     for path in _files(place):
@@ -192,8 +192,8 @@ def _read(path: Path, sign: str | None, decimal: str | None, columns: Sequence[s
     names = [name.strip(BLANKS) for name in (head if columns is None else columns)]
     _check_names(names, head, where)
     if columns is not None and _is_header(head, _cells(lines[1:], sign)):
-        what = f"its first row seems to hold names ({', '.join(head[:4])}), but --columns names the columns, too"
-        raise InputError(where, what, "drop that row, or leave --columns out", 1)
+        what = f"its first row seems to hold names ({', '.join(head[:4])}), but `columns` names the columns, too"
+        raise InputError(where, what, "drop that row, or leave `columns` out", 1)
     cells = _parsed(data, where, sign, names, header=columns is None)
     cells = {name: _cleaned(column, decimal) for name, column in cells.items()}
     n = len(next(iter(cells.values())))
@@ -235,13 +235,13 @@ def _separator(lines: Sequence[str], where: str) -> str:
         return even[0]
     if not several:
         what = "has only one column, or an unknown delimiter"
-        raise InputError(where, what, "give the delimiter with --separator")
+        raise InputError(where, what, "give the delimiter with `separator`")
     plain = [sign for sign in several if sign != " "] or several
     if not even and len(plain) == 1:
         return plain[0]
     signs = " and ".join(SIGNS[sign] for sign in even or plain)
     what = f"the first row contains {signs}, and each of them could be the delimiter"
-    raise InputError(where, what, "use one delimiter throughout, or give --separator")
+    raise InputError(where, what, "use one delimiter throughout, or give `separator`")
 
 
 def _is_header(head: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
@@ -256,11 +256,11 @@ def _is_header(head: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 def _check_names(names: Sequence[str], head: Sequence[str], where: str) -> None:
     """Raise InputError if the column names are invalid; `head` holds the cells of the first row."""
     if len(names) != len(head):
-        what = f"has {counted(len(head), 'column')}, but --columns names {len(names)}"
+        what = f"has {counted(len(head), 'column')}, but `columns` names {len(names)}"
         raise InputError(where, what, "name each column")
     if sum(re.fullmatch(NUMBER, name) is not None for name in names) > 1:
         what = f"has numbers in its first row ({', '.join(names[:4])}), not column names"
-        raise InputError(where, what, "name the columns with --columns, as in --columns frame,id,x,y", 1)
+        raise InputError(where, what, "name the columns with `columns`, as in `columns` frame,id,x,y", 1)
     for i, name in enumerate(names):
         if not name:
             raise InputError(where, f"column {i + 1} has no name", "name every column in the first row", 1)

@@ -87,7 +87,7 @@ def read_rows(raw: Raw, roles: dict[str, Role], times: Times, *, per_file: bool,
         lost = listed([f"{n} {reason}" for reason, n in rows.dropped.items()])
         raise raw.error(
             f"no row has an id, a time and a position ({lost}; NA, nan, none, null, - and ? count as missing)",
-            "choose the columns with --id, --time, --place, --x, --y",
+            "choose the columns with `id`, `time`, `place, --x`, `y`",
         )
     _, first, code = np.unique(rows.track, return_index=True, return_inverse=True)
     order = np.lexsort((rows.row, rows.time, first[code]))
@@ -135,7 +135,7 @@ def _resolve_same_time(raw: Raw, rows: Rows, same_time: str) -> Rows:
     if same_time == "refuse":
         at = int(np.argmax(same))
         what = f"track {rows.tracks[rows.track[at]]!r} is in two places at the same time"
-        remedy = "give each individual its own id (--per-file if ids restart in every file), or use --same-time first"
+        remedy = "give each individual its own id (`per_file` if ids restart in every file), or use `same_time` first"
         raise raw.error(what, remedy, int(rows.row[at]))
     if same_time == "mean" and rows.xy is not None:
         group = np.cumsum(~same) - 1
@@ -147,4 +147,4 @@ def _resolve_same_time(raw: Raw, rows: Rows, same_time: str) -> Rows:
 
 def row_order(raw: Raw) -> Times:
     """Return row numbers as times, for rows in temporal order."""
-    return Times(np.arange(raw.n_rows, dtype=np.float64), "rows", f"--time {ORDER}: rows in their order")
+    return Times(np.arange(raw.n_rows, dtype=np.float64), "rows", f"`time` {ORDER}: rows in their order")

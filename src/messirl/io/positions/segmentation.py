@@ -58,7 +58,7 @@ def split(
         cut |= late
     if jump is not None:
         if rows.xy is None:
-            raise InputError("--jump", "is a distance, but there are no positions", "omit it, or give --x and --y")
+            raise InputError("`jump`", "is a distance, but there are no positions", "omit it, or give `x` and `y`")
         far = same & ~cut & (np.linalg.norm(np.diff(rows.xy, axis=0), axis=1) > jump)
         cuts["jumps"] = int(far.sum())
         cut |= far
@@ -82,7 +82,7 @@ def by_clock(rows: Rows, trip: Ints, step: float) -> Points:
     at, last = np.flatnonzero(new), tick[np.append(begins[1:], True)]
     total = int((last + 1).sum())
     if total > MOST:
-        raise InputError("--step", f"{step:g} makes {total:,} steps", "use a longer one, or split tracks with --pause")
+        raise InputError("`step`", f"{step:g} makes {total:,} steps", "use a longer one, or split tracks with `pause`")
     group = np.cumsum(new) - 1
     start = np.cumsum(np.append(0, last + 1))  # first point of each trajectory
     place = start[trip[at]] + tick[at]

@@ -61,7 +61,7 @@ def check_outliers(xy: Floats, option: str) -> None:
                 i = int(lost[0])
                 where = f"{gap[i]:.3g} away from all others in {name}, which extend over {extent[i]:.3g}"
                 what = f"{counted(int(some[i]), 'position')} lie{'s' if some[i] == 1 else ''} {where}"
-                raise InputError(option, what, "correct or remove them, or exclude them with --area")
+                raise InputError(option, what, "correct or remove them, or exclude them with `area`")
 
 
 def squares(xy: Floats, size: float, neighbours: int, area: Floats | None) -> Places:
@@ -72,7 +72,7 @@ def squares(xy: Floats, size: float, neighbours: int, area: Floats | None) -> Pl
         count = np.floor((high - low) / size + SAME) + 1
     else:
         count = np.maximum(np.ceil((high - low) / size - SAME), 1)
-    _check_number(count, "--grid", size, low, high)
+    _check_number(count, "`grid`", size, low, high)
     grid = Grid([low[j] + size * np.arange(int(count[j]) + 1) for j in (0, 1)])
     i, j = np.divmod(np.arange(grid.n_states), grid.shape[1])
     steps = [(1, 0), (0, 1), (-1, 0), (0, -1)] + [(1, 1), (-1, 1), (-1, -1), (1, -1)] * (neighbours == 8)
@@ -83,7 +83,7 @@ def squares(xy: Floats, size: float, neighbours: int, area: Floats | None) -> Pl
 def hexagons(xy: Floats, size: float, area: Floats | None) -> Places:
     """Return hexagonal cells whose centres are `size` apart."""
     low, high = _bounds(xy, area)
-    _check_number((high - low) / size + 2, "--hexagons", size, low, high)
+    _check_number((high - low) / size + 2, "`hexagons`", size, low, high)
     cells = Hexagons.fit(np.array([low, high]), size)
     row, column = np.divmod(np.arange(cells.n_states), cells.shape[1])
     odd, zero = row % 2, np.zeros(row.size, dtype=np.int64)
@@ -99,7 +99,7 @@ def clusters(xy: Floats, n: int, seed: int) -> Places:
         said = f" of {SAMPLE:,} positions drawn with seed {seed}"
     different = len(np.unique(some, axis=0))
     if n > different:
-        raise InputError("--kmeans", f"is {n}, but there are only {different} distinct positions", "give fewer")
+        raise InputError("`kmeans`", f"is {n}, but there are only {different} distinct positions", "give fewer")
     mapping = KMeans.fit(some, n, random_state=seed)
     return Places(mapping, *_delaunay(mapping.centres), f"centres of k-means{said}")
 
@@ -114,7 +114,7 @@ def points(xy: Floats, at: Floats, labels: list[str], where: str) -> Places:
     size = float(np.ptp(at, axis=0).max())
     if here > size > 0 and there < here / 10:
         what = f"the positions lie {here:.3g} away from the points, but {there:.3g} with x and y exchanged"
-        raise InputError(where, what, "exchange --x and --y")
+        raise InputError(where, what, "exchange `x` and `y`")
     return Places(mapping, *_delaunay(at), f"the nearest of {len(at)} points in {where}", labels)
 
 
@@ -135,7 +135,7 @@ def _check_number(count: Any, option: str, size: float, low: Floats, high: Float
     if float(count[0]) * float(count[1]) > MOST:
         span = f"x from {low[0]:g} to {high[0]:g} and y from {low[1]:g} to {high[1]:g}"
         what = f"{size:g} makes {float(count[0]) * float(count[1]):.3g} cells over {span}"
-        raise InputError(option, what, "give a larger one, or exclude outliers with --area")
+        raise InputError(option, what, "give a larger one, or exclude outliers with `area`")
 
 
 def _lattice(i: Ints, j: Ints, steps: Sequence[tuple[Ints, Ints]], shape: Sequence[int]) -> Any:

@@ -18,7 +18,7 @@ from messirl.io.tables.table import NUMBER, matches
 
 STAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?$"
 ZONE = r"[0-9]:?[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
-FORMAT = "give its format with --time-format, as in --time-format '%d.%m.%Y %H:%M:%S'"
+FORMAT = "give its format with `time_format`, as in `time_format` '%d.%m.%Y %H:%M:%S'"
 FIRST, LAST = 1678, 2261  # years that 64-bit nanoseconds since 1970 can represent
 EPOCHS = {1.0: "seconds", 1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
 SINCE, UNTIL = 2e8, 4.2e9  # numbers in this range count as seconds since 1970: 1976 to 2103
@@ -151,7 +151,7 @@ def _with_format(raw: Raw, name: str, cells: Any, form: str) -> Floats:
         except ValueError:
             row = int(np.argmax(np.asarray(pc.fill_null(pc.equal(cells, text), False))))
             what = f"{name} holds {text!r}, which does not match the format {form!r}"
-            raise raw.error(what, "correct --time-format or the row", row) from None
+            raise raw.error(what, "correct `time_format` or the row", row) from None
     index = np.asarray(pc.fill_null(coded.indices, -1))
     return np.asarray(np.append(np.array(read, dtype=np.float64), np.nan)[index])
 

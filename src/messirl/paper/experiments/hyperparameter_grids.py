@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._defaults import WEAK_PRIOR
+from messirl._parameters import WEAK_PRIOR
 from messirl.data.trajectories import Trajectories
 from messirl.estimators import MESSI
 from messirl.estimators.registry import LIGHT, LIGHT_RIDGE, Method

@@ -93,7 +93,7 @@ class Store:
             foreign = [*self.parts.glob("*"), *(p for p in self.folder.iterdir() if p.name not in ours)]
             if any(not p.name.startswith(".") for p in foreign):
                 raise StoreError(
-                    f"{self.folder} contains files but no {manifest.name}: choose another --out, or remove it"
+                    f"{self.folder} contains files but no {manifest.name}: choose another `out`, or remove it"
                 )
         self.parts.mkdir(parents=True, exist_ok=True)
         if not manifest.exists():
@@ -102,14 +102,14 @@ class Store:
             found = Origin(**json.loads(manifest.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
             raise StoreError(
-                f"{manifest} is damaged ({error}): choose another --out, or remove {self.folder}"
+                f"{manifest} is damaged ({error}): choose another `out`, or remove {self.folder}"
             ) from error
         for name, have in asdict(found).items():
             want = getattr(self.origin, name)
             if have != want:
                 raise StoreError(
                     f"{self.folder} was made with {name} {have}, but this run has {want}: results are never mixed. "
-                    f"Choose another --out, or remove {self.folder} to start again"
+                    f"Choose another `out`, or remove {self.folder} to start again"
                 )
 
     def _claim(self, manifest: Path) -> None:

@@ -16,7 +16,7 @@ from messirl.paper.synthetic.roads import roads
 from messirl.paper.synthetic.synthetic_problem import Example
 
 EXAMPLES = {"museum": museum, "roads": roads, "maze": maze}
-FORCE = "give another folder, or --force (overwrite=True in Python) to replace it"
+FORCE = "give another folder, or `force` (overwrite=True in Python) to replace it"
 TRUTH, README = "truth.json", "README.md"
 
 

@@ -64,7 +64,9 @@ def opening(
     words = [tag("div", *told, class_="said")] if said else []
     shown = [tag("div", *pictures, class_="panels")] if pictures else []
     warned = [
-        tag("p", tag("b", "Warning. "), _stopped(as_sentence(one_line(text))), class_="warning") for text in warnings
+        tag("p", tag("b", "Warning. "), _stopped(as_sentence(one_line(text).replace("`", ""))), class_="warning")
+        for text in warnings
+        for text in warnings
     ]
     return [
         *words,

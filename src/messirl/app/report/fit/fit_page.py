@@ -20,7 +20,7 @@ from messirl.app.report.fit.group_section import groups_section
 from messirl.app.report.fit.map_axes import MARKED, MOST_MOVES, Ground, widely_spread
 from messirl.app.report.fit.prior_policy_section import base_section
 from messirl.app.report.fit.verdict_figures import preferences_picture
-from messirl.app.workflow.record import FitRecord, Score
+from messirl.app.workflow.record import FitRecord, Score, weights
 from messirl.estimators.registry import described
 
 PENALISED = (
@@ -37,17 +37,30 @@ def write_fit_report(record: FitRecord, out: Path) -> Path:
     parts = {
         "scores": ("Scores", _scores(record, folder)),
         "groups": ("Results by group", groups_section(record.by, folder)),
-        "weights": ("Reward by feature", _weights(record, folder)),
-        "maps": ("Maps of reward and visits", _maps(record, folder)),
-        "policy": ("Policy", _policy(record, folder)),
-        "base": ("Prior policy, and how the experts depart from it", base_section(record, folder, _which(record))),
-        "convergence": ("Convergence", fit_figures.convergence(record, folder)),
+        **(_reward_and_policy(record, folder) if record.full else {"weights": ("Weights", _plain_weights(record))}),
         "settings": ("Settings", [tables.words_table(record.settings), written_with("environment")]),
         "rerun": ("How to run it again", rerun(record.command)),
     }
     remarks = tables.with_plain_names(record.remarks, record.model.mdp_.feature_names)
     first = opening(record.in_words, _pictures(record, folder), lead(record), remarks)
     return write_page(out / "report.html", record.title, described(record.model)[0], first, parts)
+
+
+def _reward_and_policy(record: FitRecord, folder: Path) -> dict[str, tuple[str, list[Html]]]:
+    """Return the sections that need a reward, expected visits and a history."""
+    return {
+        "weights": ("Reward by feature", _weights(record, folder)),
+        "maps": ("Maps of reward and visits", _maps(record, folder)),
+        "policy": ("Policy", _policy(record, folder)),
+        "base": ("Prior policy, and how the experts depart from it", base_section(record, folder, _which(record))),
+        "convergence": ("Convergence", fit_figures.convergence(record, folder)),
+    }
+
+
+def _plain_weights(record: FitRecord) -> list[Html]:
+    """Return a table of θ; nothing for a method without."""
+    found = weights(record.model)
+    return [tables.statistics_table(found)] if found else []
 
 
 def _pictures(record: FitRecord, folder: Path) -> list[Html]:
@@ -74,7 +87,8 @@ def lead(record: FitRecord) -> str:
         f"{many(mdp.n_actions, 'action')} and {many(mdp.n_features, 'feature')} of {of}."
     )
     end = "converged" if model.converged_ else "stopped before it converged,"
-    second = f"It {end} after {many(model.n_iter_, 'iteration')}"
+    steps = getattr(model, "n_iter_", None)
+    second = f"It {end.rstrip(',')}" if steps is None else f"It {end} after {many(steps, 'iteration')}"
     method, *baselines = record.scores or [Score("", "", None, None)]
     if method.held_out is not None and np.isfinite(method.held_out):
         tests = f"the {record.counts['test']:,} " if "test" in record.counts else ""
@@ -87,7 +101,7 @@ def lead(record: FitRecord) -> str:
 
 
 def _check(record: FitRecord) -> None:
-    if not hasattr(record.model, "theta_"):
+    if not hasattr(record.model, "mdp_"):
         raise ValueError("the model of the record is not fitted. Call fit before writing a report.")
     n = record.model.mdp_.n_states
     if record.xy is not None and np.shape(record.xy) != (n, 2):
@@ -114,7 +128,7 @@ def _scores(record: FitRecord, folder: Path) -> list[Html]:
         if all(score.held_out is None for score in record.scores):
             caption += (
                 " These are the trajectories that the methods were fitted to, so the scores show how closely each "
-                "method follows them, not how well it predicts. Hold some out with --test, or use messirl select."
+                "method follows them, not how well it predicts. Hold some trajectories out, or use messirl select."
             )
         if fit_figures.far_below(record.scores):
             caption += " Scores far below the rest are written at the left edge; −∞: an observed choice is impossible."

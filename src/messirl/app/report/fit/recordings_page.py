@@ -175,9 +175,7 @@ def _scores(record: RecordingsRecord, folder: Path) -> list[Html]:
     if record.without:
         caption += " Intervals in the table are of the difference from experts only, paired by trajectory."
     if record.scores[0].held_out is None:
-        caption += (
-            " These are the trajectories that it was fitted to. Hold some out with --test to see how well it predicts."
-        )
+        caption += " These are the trajectories that it was fitted to. Hold some out to see how well it predicts."
     picture = drawn("scores", partial(fit_figures.scores_figure, record.scores), folder, caption, small=True)
     return [*picture, tables.scores_table(record.scores)]
 

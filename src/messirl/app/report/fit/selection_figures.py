@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from messirl._defaults import REFERENCE_STRENGTH
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.app.report.common.axes import BLUE, INK, panels
 from messirl.app.report.common.feature_labels import short
@@ -82,7 +82,7 @@ def _paths(found: Validation, chosen: int, *, pooled: bool) -> list[tuple[str, L
     for i, c in enumerate(found.candidates):
         if c.method in OWN and _hyperparameter(c) > 0 and (c.weight > 0) == pooled:
             out.setdefault((c.method, c.similarity, c.strength), []).append(i)
-    usual = (None, REFERENCE_STRENGTH)
+    usual = (None, default("reference_strength"))
     paths = {key: rows for key, rows in out.items() if key[2] in usual or chosen in rows}
     several = len({similarity for _, similarity, _ in paths if similarity is not None}) > 1
     named = []

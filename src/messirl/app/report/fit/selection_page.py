@@ -29,12 +29,10 @@ from messirl.inference.paired_gain import Gain
 MOST_ROWS = 60
 LUCKY = (
     "Gains are paired by held-out trajectory, and each interval is of one comparison. The score of the chosen "
-    "candidate is slightly optimistic, since it was chosen on these trajectories. --nested gives an unbiased score of "
-    "the whole procedure."
+    "candidate is slightly optimistic, since it was chosen on these trajectories. Nested validation gives an unbiased "
+    "score of the whole procedure."
 )
-NO_INTERVALS = (
-    "These estimates have no intervals. Add them with --bootstrap N, which resamples the trajectories N times."
-)
+NO_INTERVALS = "These estimates have no intervals. Add them with the bootstrap, which resamples the trajectories."
 
 
 def write_selection_report(record: SelectionRecord, out: Path) -> Path:

@@ -31,7 +31,7 @@ class Provenance:
 
     @property
     def quick(self) -> bool:
-        """True if the results were made with `--quick`."""
+        """True if the results are those of a quick run."""
         return any(name in QUICK and h == [QUICK[name].config_hash] for name, h in self.hashes.items())
 
     @property
