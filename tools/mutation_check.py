@@ -182,7 +182,7 @@ FAULTS = [
         "random pairs may be a trajectory and itself",
         "similarity/kernels.py",
         "second = (first + rng.integers(1, n, size=PAIRS)) % n",
-        "second = (first + rng.integers(0, n // 2, size=PAIRS)) % n",
+        "second = (first + rng.integers(0, n, size=PAIRS)) % n",
         "similarity",
     ),
     Fault(
@@ -248,7 +248,7 @@ FAULTS = [
         "io/recordings/discretise.py",
         "for row in (below, below + 1):",
         "for row in (below, below - 1):",
-        "io_discretise",
+        "import",
     ),
 ]
 
