@@ -15,15 +15,17 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 INSTALL := -m pip --disable-pip-version-check -qq install --no-compile
 CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	|| { echo "messirl needs Python 3.11 or newer, and $(PYTHON) is not: try make PYTHON=/path/to/python3.11." >&2; exit 1; }
+# What another version or processor may change: numerics and io (PORTABLE in tests/tiers.py).
+ELSEWHERE := -m "portable and not full and not slow and not cluster and not browser"
 # At an end of the ranges of pyproject.toml: every loop is kept in that environment, where no other version finds it.
-TEST_AT = $(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(PYTEST_ARGS)
+TEST_AT = $(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/.venv-$(1)/numba .venv-$(1)/bin/python -m pytest $(ELSEWHERE) $(PYTEST_ARGS)
 # The environment, and the threads, with which the old processor is tried: oldest or newest in place of the lock.
 VERSIONS ?=
 THREADS ?= 1 2
 PORTABLE := .venv$(VERSIONS:%=-%)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run compiled test test-slow test-cluster test-browser test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers bench-lab screenshots lab-pictures docs dist lock clean
+.PHONY: help venv run compiled test test-full test-cluster test-browser test-portable test-oldest test-newest lint format bench bench-check bench-large bench-peers bench-lab screenshots lab-pictures docs dist lock clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -33,7 +35,7 @@ venv: .venv/.ready  ## Make .venv from requirements.lock, with messirl in editab
 run: .venv/.ready  ## Run the paper's comparison, quickly, and write its report (out/quick/report.html)
 	@.venv/bin/messirl reproduce --quick
 
-test: .venv/.ready  ## Lint, then run the tests (PYTEST_ARGS="-k name" is passed on; SEED=7 draws other random problems)
+test: .venv/.ready  ## Lint, then run the thin tier (PYTEST_ARGS="-k name" is passed on; SEED=7 draws other random problems)
 	@$(MAKE) --no-print-directory -j2 lint compiled
 	@$(ONE_THREAD) .venv/bin/python -m pytest $(PYTEST_ARGS)
 
@@ -41,9 +43,8 @@ test: .venv/.ready  ## Lint, then run the tests (PYTEST_ARGS="-k name" is passed
 compiled: .venv/.ready
 	@.venv/bin/python tests/exercise.py >/dev/null
 
-test-slow: .venv/.ready  ## Run the tests marked slow
-	@$(ONE_THREAD) .venv/bin/python -m pytest -m "slow and not cluster and not browser" --dist worksteal $(PYTEST_ARGS) || { status=$$?; \
-		[ $$status -eq 5 ] && echo "There are no slow tests." || exit $$status; }
+test-full: .venv/.ready  ## Run what make test leaves out: whole products, whole commands and pages, slow tests
+	@$(ONE_THREAD) .venv/bin/python -m pytest -m "(full or slow) and not cluster and not browser" --dist worksteal $(PYTEST_ARGS)
 
 test-cluster: .venv/.ready  ## Run the tests that start a Dask scheduler and workers on this machine
 	@.venv/bin/python -m pytest -m cluster tests/test_cluster.py
@@ -54,16 +55,16 @@ test-browser: .venv/.ready  ## Run the tests of messirl lab in Debian's Chromium
 	@$(ONE_THREAD) .venv/bin/python -m pytest -m browser tests/test_browser.py
 
 # Two threads in each of several processes are more than there are cores: those that have nothing to do sleep at once.
-test-portable: $(PORTABLE)/.ready  ## Run the tests as on an old processor, with one thread of linear algebra and with two
+test-portable: $(PORTABLE)/.ready  ## Run numerics and io as on an old processor, with one thread of linear algebra and with two
 	@for threads in $(THREADS); do \
 		OPENBLAS_NUM_THREADS=$$threads OMP_NUM_THREADS=$$threads OPENBLAS_THREAD_TIMEOUT=4 \
-			$(PORTABLE)/bin/python tools/portable.py $(PORTABLE)/bin/python -m pytest $(PYTEST_ARGS) || exit 1; \
+			$(PORTABLE)/bin/python tools/portable.py $(PORTABLE)/bin/python -m pytest $(ELSEWHERE) $(PYTEST_ARGS) || exit 1; \
 	done
 
-test-oldest: .venv-oldest/.ready  ## Run the tests with the oldest packages and Python that pyproject.toml allows, in .venv-oldest
+test-oldest: .venv-oldest/.ready  ## Run numerics and io with the oldest packages and Python that pyproject.toml allows, in .venv-oldest
 	@$(call TEST_AT,oldest)
 
-test-newest: .venv-newest/.ready  ## Run the tests with the newest packages and Python that can be had, in .venv-newest
+test-newest: .venv-newest/.ready  ## Run numerics and io with the newest packages and Python that can be had, in .venv-newest
 	@$(call TEST_AT,newest)
 
 lint: .venv/.ready  ## Check style, format and types; changes nothing

@@ -13,6 +13,7 @@ import numba
 import numpy as np
 import pytest
 import threadpoolctl
+import tiers
 from pages import sketched
 from seeds import SHIFT
 
@@ -42,8 +43,10 @@ def pytest_report_header():
     ]
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
-    """Generated examples move with the seeds of the random problems."""
+    """Tests get the mark of their tier; generated examples move with the seeds of the random problems."""
+    tiers.mark(items)
     for item in items:
         if SHIFT and getattr(item.obj, "is_hypothesis_test", False):
             hypothesis.seed(SHIFT)(item.obj)

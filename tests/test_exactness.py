@@ -387,6 +387,14 @@ def test_at_discount_1_an_optimal_policy_ends_where_waiting_costs_nothing(goal):
         assert state_visitation(mdp, policy)[-1] == pytest.approx(1.0)
 
 
+def test_where_waiting_costs_nothing_the_way_out_is_one_that_costs_least():
+    moves = np.zeros((2, 3, 2))
+    moves[0, 0, 0] = moves[0, 1:, 1] = 1.0  # wait; leave at a cost; leave
+    reward = np.array([[0.0, -1.0, 0.0], [0.0, 0.0, 0.0]])
+    mdp = MDP(moves, np.ones((2, 3, 1)), discount=1.0, terminal=[False, True], start=[1.0, 0.0])
+    assert_array_equal(optimal_policy(mdp, reward)[0], [0.0, 0.0, 1.0])
+
+
 def test_optimal_policy_breaks_exact_ties_towards_the_lowest_action():
     transitions = np.zeros((2, 3, 2))
     transitions[:, 0, 0] = transitions[:, 1, 1] = transitions[:, 2, 1] = 1.0

@@ -28,7 +28,7 @@ from messirl.similarity import (
 from messirl.similarity.approximate_penalty import draws, estimated_penalty
 from messirl.similarity.attribution import TOL as SHARE_TOL, pair_pulls, pair_sums
 from messirl.similarity.base import as_similarity
-from messirl.similarity.kernels import bandwidth
+from messirl.similarity.kernels import bandwidth, sampled_pairs
 from messirl.similarity.penalty_blocks import penalty_from
 from messirl.similarity.standardize import Points, deviations, points_of
 
@@ -566,6 +566,12 @@ def test_the_median_of_some_pairs_is_near_that_of_all(make):
     squared = ((scaled[:, None] - scaled[None]) ** 2).sum(axis=2)
     low, high = np.quantile(squared[np.triu_indices(len(counts), 1)], [0.495, 0.505])
     assert low * (1 - 1e-12) <= some <= high * (1 + 1e-12)
+
+
+def test_random_pairs_are_of_different_trajectories_and_each_pair_is_as_likely():
+    apart, often = np.unique(sampled_pairs(np.array([[0.0], [1.0], [3.0]])), return_counts=True)
+    assert_array_equal(apart, [1.0, 4.0, 9.0])
+    assert_allclose(often / often.sum(), 1 / 3, atol=0.01)
 
 
 def test_points_made_when_asked_for_are_those_of_a_table(counts, monkeypatch):

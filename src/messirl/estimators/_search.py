@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._defaults import SOLVER, STEP_SIZE
+from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
@@ -38,8 +38,8 @@ class SearchSettings:
     max_iter: int
     tol: float
     callback: Callback | None = None
-    solver: str = SOLVER
-    step_size: float = STEP_SIZE
+    solver: str = default("solver")
+    step_size: float = default("step_size")
 
     def after(self, result: Result) -> SearchSettings:
         """Return the settings of a search that goes on after a first one."""
