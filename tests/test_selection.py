@@ -133,6 +133,14 @@ def test_warm_starts_change_nothing(kind):
         assert_allclose(ours, own, atol=1e-5)
 
 
+def test_a_bench_refuses_trajectories_that_the_problem_does_not_have():
+    mdp, expert, unlabelled = problem("endless")
+    wrong = Trajectories.from_lists([[0, mdp.n_states]])
+    for sets, name in (((wrong, unlabelled), "expert"), ((expert, wrong), "unlabelled")):
+        with pytest.raises(ValueError, match=f"{name}: trajectory 0, step 1: state {mdp.n_states} is not one of"):
+            Bench(mdp, *sets, yardstick=SIMILARITY)
+
+
 def test_two_large_matrices_that_print_alike_are_two_similarities():
     bench = bench_of("endless")
     n = len(bench.data)

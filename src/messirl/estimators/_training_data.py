@@ -66,6 +66,12 @@ class TrainingData:
         if (self.expert.goals is None) != (self.unlabelled.goals is None):
             raise ValueError("expert and unlabelled must both have goals, or neither")
 
+    def check_against(self, mdp: MDP) -> None:
+        """Check both sets against the MDP only, before `counts`."""
+        check_trajectories(mdp, self.expert, "expert")
+        if self.unlabelled is not None:
+            self.check_unlabelled(mdp, start=False, counted=True)
+
     def check_unlabelled(self, mdp: MDP, *, start: bool = True, counted: bool = False, moved: bool = False) -> None:
         """Check the unlabelled trajectories; those in files in the pass that gathers what a fit needs of them.
 

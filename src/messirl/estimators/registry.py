@@ -202,6 +202,7 @@ def _as_strong(shape_of: Callable[[Floats], Floats], model: Any, mdp: MDP, data:
     from messirl.similarity import CompleteGraph
     from messirl.similarity.standardize import deviations
 
+    data.check_against(mdp)
     counts = data.counts(mdp)
     if not deviations(counts).any():
         return None

@@ -199,6 +199,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.data = TrainingData(self.expert, self.unlabelled)
+        self.data.check_against(self.mdp)
         self.counts: Any = self.data.counts(self.mdp)
         self._penalties: dict[Any, Floats] = {}
         self._based: dict[float | None, MDP] = {None: self.mdp}
