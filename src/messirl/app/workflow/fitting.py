@@ -296,12 +296,12 @@ def _beside(
     shared = {k: v for k, v in own.items() if k in MESSI().get_params(deep=False)}
     shared |= {"similarity": make_similarity(settings, parts.problem.xy), "lambda0": settings.lambda0}
     shared |= {"theta_max": settings.theta_max or default("theta_max"), "reference": None, "unlabelled_weight": 0.0}
-    itself = entry_of(model)
+    itself = method if method.shape is not None or method.fitted_to == POOLED else entry_of(model)
     if itself is None or parts.unlabelled is not None:  # otherwise chance is the only baseline
         watcher.say("fitting the baselines")
     ridge = {name: own[name] for name in ("ridge", "standardise") if name in own}
     light = [m.name for m in COMPARED if m.sets and not m.penalised]  # as the model, except for their own settings
     others = [replace(m, sets=m.sets | ridge) if m.name in light else m for m in COMPARED]
-    others = [m for m in others if m.name != method.name and (itself is None or m.name != itself.name)]
+    others = [m for m in others if itself is None or m.name != itself.name]
     near = model if method.kind in ("MESSI", "MaxEntIRL", "EMMaxEnt") else None  # from which searches may start
     return compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others, near)
