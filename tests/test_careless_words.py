@@ -147,7 +147,7 @@ def test_a_penalty_that_nothing_has_is_refused(run, tmp_path, option):
     both = [*alone, "--unlabelled", "role = unlabelled", "--method", "maxent"]
     code, _, err = run(*both)
     assert code == 2
-    assert f"{option[0]} has no effect with --no-baselines, since only messi has a penalty" in err
+    assert f"{option[0]} has no effect without baselines, since only messi has a penalty" in err
     both.remove("--no-baselines")
     assert run(*both)[0] == 0
 

@@ -196,10 +196,9 @@ def _check_penalty(settings: FitSettings, parts: Parts) -> None:
         return
     for name in ("lambda0", "similarity", "sigma", "scale", "standardise_counts"):
         if getattr(settings, name) != getattr(FitSettings, name):
-            option = "--no-standardise" if name == "standardise_counts" else f"--{name}"
-            why = "without unlabelled trajectories" if parts.unlabelled is None else "with --no-baselines"
-            remedy = "name some with --unlabelled" if parts.unlabelled is None else "use --method messi"
-            raise ValueError(f"{option} has no effect {why}, since only messi has a penalty: omit it, or {remedy}")
+            why = "without unlabelled trajectories" if parts.unlabelled is None else "without baselines"
+            remedy = "name some with `unlabelled`" if parts.unlabelled is None else "use `method` messi"
+            raise ValueError(f"`{name}` has no effect {why}, since only messi has a penalty: omit it, or {remedy}")
 
 
 def _scores(

@@ -104,8 +104,8 @@ class Parts:
             return found[0] if rows is None or i >= len(rows) else f"trajectory {ids[rows[i]]} of {found[2]}"
 
         text = re.sub(r"trajectory (\d+) of (expert|unlabelled|test)\b", name, text)
-        text = re.sub(r"objective='(choices|counts)'", r"--objective \1", text)
-        return text.replace("(MaxEntIRL)", "(--method maxent)")
+        text = re.sub(r"objective='(choices|counts)'", r"`objective` \1", text)
+        return text.replace("(MaxEntIRL)", "(`method` maxent)")
 
     @contextmanager
     def naming(self) -> Iterator[None]:
