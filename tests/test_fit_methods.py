@@ -100,7 +100,7 @@ def test_options_of_a_method_reach_its_estimator(folder, tmp_path, capsys):
         (["--method", "ridge", "--ridge", "2"], "--ridge has no effect with --method ridge"),
         (["--method", "lightpooling", "--unlabelled-weight", "0.3"], "--unlabelled-weight has no effect with --method"),
         (["--method", "several"], "--method several fits a reward per expert: name the column .* with --groups"),
-        (["--method", "dwbc", "--ridge", "0"], "ridge.0.0: it must be finite and > 0"),
+        (["--method", "dwbc", "--ridge", "0"], "--ridge 0.0: it must be finite and > 0"),
         (["--method", "demodise"], "did you mean 'demodice'"),
         (["--method", "lpal", "--ratio", "f_up/f_mud"], "--ratio needs standard errors"),
         (["--method", "lpal", "--lapse", "2"], "argument --lapse: '2' is not a number >= 0 and <= 1"),

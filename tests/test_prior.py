@@ -119,7 +119,7 @@ def test_a_prior_that_is_none_is_refused(method, wrong):
 
 def test_the_papers_steps_have_no_prior():
     mdp, expert = corridor(), Trajectories([0, 1, 2, 3, 4, 5], [0, 6])
-    with pytest.raises(ValueError, match=r"theta_prior .* with solver='paper'"):
+    with pytest.raises(ValueError, match=r"theta_prior.* with solver='paper'"):
         MESSI(theta_prior=1.0, solver="paper").fit(mdp, expert)
     assert "theta_prior" not in EMMaxEnt().get_params()
 

@@ -464,7 +464,7 @@ def test_what_is_no_table_or_goes_with_nothing_is_refused():
         MaxEntIRL(reference=[0.5, 0.5]).fit(mdp, data)
     with pytest.raises(TypeError, match="reference must be numbers"):
         MaxEntIRL(reference=[["a"]]).fit(mdp, data)
-    with pytest.raises(ValueError, match="reference='others': give an array"):
+    with pytest.raises(ValueError, match="reference='others': choose 'unlabelled' or an array"):
         MaxEntIRL(reference="others").fit(mdp, data)
     with pytest.raises(ValueError, match="reference='unlabelled' needs unlabelled trajectories"):
         MaxEntIRL(reference="unlabelled").fit(mdp, data)

@@ -78,10 +78,7 @@ def check_parameter(entry: Parameter, value: Any) -> None:
             allowed = [*map(repr, entry.choices), *["an array"] * entry.objects, *["None"] * entry.optional]
             raise ValueError(f"{entry.name}={value!r}: choose {' or '.join(allowed)}")
     elif entry.kind == "whole":
-        if not is_whole(value):
-            raise TypeError(f"{entry.name}={value!r}: it must be a whole number")
-        if value < (entry.least or 0):
-            raise ValueError(f"{entry.name}={value!r}: it must be a whole number >= {entry.least:g}")
+        whole(entry.name, value, int(entry.least or 0))
     elif not (isinstance(value, str) and value in entry.choices):
         if not is_number(value):
             raise TypeError(f"{entry.name}={value!r}: it must be a number")

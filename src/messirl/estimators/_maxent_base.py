@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from messirl._checks import is_whole
 from messirl._npz import within
 from messirl._parameters import default
 from messirl._types import Floats, Ints
@@ -130,6 +131,8 @@ class MaximumEntropy(RewardEstimator):
     warm_start: bool = default("warm_start")
 
     def _check_arguments(self) -> None:
+        if not is_whole(self.max_iter):
+            raise TypeError(f"max_iter={self.max_iter!r}: it must be a whole number")
         super()._check_arguments()
         beyond = ["objective='choices'"] * (self.objective == "choices")
         beyond += ["`reference`"] * (self.reference is not None)

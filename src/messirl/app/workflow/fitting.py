@@ -300,7 +300,8 @@ def _beside(
         watcher.say("fitting the baselines")
     ridge = {name: own[name] for name in ("ridge", "standardise") if name in own}
     light = [m.name for m in COMPARED if m.sets and not m.penalised]  # as the model, except for their own settings
-    others = [replace(m, sets=m.sets | ridge) if m.name in light else m for m in COMPARED]
-    others = [m for m in others if itself is None or m.name != itself.name]
+    same = [] if itself is None else [itself.name]
+    same += [method.name] if method.name != ALONE else []  # which may have a ridge or a prior policy here
+    others = [replace(m, sets=m.sets | ridge) if m.name in light else m for m in COMPARED if m.name not in same]
     near = model if method.kind in ("MESSI", "MaxEntIRL", "EMMaxEnt") else None  # from which searches may start
     return compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others, near)
