@@ -30,7 +30,10 @@ from messirl.paper.domains import gridworld, highway, mixture
 from messirl.paper.experiments.curves import interval
 from messirl.planning import log_likelihood, sample, state_visitation
 from messirl.planning.planner import where_met
-from messirl.selection import LAMBDAS, Bench, Candidate, Fit, candidates, cross_validate, likeness, splits
+from messirl.selection import Candidate, cross_validate
+from messirl.selection.candidates import LAMBDAS, Bench, Fit, candidates
+from messirl.selection.cross_validation import splits
+from messirl.selection.expert_agreement import likeness
 from studies import bus, mice
 from studies.common import Rows, options, read, resumed, write
 from studies.ways import WAYS, Fitted, leave_one_out

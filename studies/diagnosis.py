@@ -13,7 +13,9 @@ from sklearn.metrics import roc_auc_score
 
 from messirl.data.feature_counts import feature_counts
 from messirl.planning import soft_policy, state_visitation
-from messirl.selection import Bench, Candidate, likeness
+from messirl.selection import Candidate
+from messirl.selection.candidates import Bench
+from messirl.selection.expert_agreement import likeness
 from studies.choosing import DOMAINS, U
 from studies.common import column, draws, options, shown, write
 

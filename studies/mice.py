@@ -28,7 +28,9 @@ from messirl.estimators._prior_policy import usual_policy
 from messirl.estimators.uniform import uniform_policy
 from messirl.io import read_problem
 from messirl.planning import log_likelihood
-from messirl.selection import Bench, Candidate, splits
+from messirl.selection import Candidate
+from messirl.selection.candidates import Bench
+from messirl.selection.cross_validation import splits
 from messirl.similarity import RBF
 from studies import similarities as other
 from studies.common import column, draws, options, shown, write

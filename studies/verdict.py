@@ -19,7 +19,8 @@ from messirl.estimators.uniform import uniform_policy
 from messirl.inference.paired_gain import NOTHING
 from messirl.paper.domains import gridworld, highway, pit
 from messirl.planning import sample, soft_policy
-from messirl.selection import MESSICV, Bench
+from messirl.selection import MESSICV
+from messirl.selection.candidates import Bench
 from studies.common import Rows, column, counts, options, resumed, shown
 
 DOMAINS = {"gridworld": gridworld, "highway": highway, "pit": pit}

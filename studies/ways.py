@@ -26,7 +26,10 @@ from messirl._types import Floats
 from messirl.data.choices import choices_of
 from messirl.planning import NoFiniteValue
 from messirl.planning.choice_scores import choice_scores
-from messirl.selection import Bench, Candidate, Likeness, Validation, choose
+from messirl.selection import Candidate, Validation
+from messirl.selection.candidates import Bench
+from messirl.selection.decision_rule import choose
+from messirl.selection.expert_agreement import Likeness
 
 FLAT = 1e-10  # of the largest eigenvalue: curvature below it is none
 

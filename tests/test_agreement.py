@@ -14,9 +14,8 @@ from messirl import MDP, Trajectories, sample, soft_policy
 from messirl.app.workflow.record import DiagnosisRecord
 from messirl.inference.paired_gain import Gain
 from messirl.io import StreamedTrajectories
-from messirl.selection import Likeness, likeness
 from messirl.selection.diagnostics import Diagnosis
-from messirl.selection.expert_agreement import shrunken
+from messirl.selection.expert_agreement import Likeness, likeness, shrunken
 
 NO_LEAN = Gain(0.0, 0.0, 0.0)
 short_ones = pytest.mark.filterwarnings("ignore:trajectory .* ends after:UserWarning")

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 from problems import problem
 from seeds import pinned
 
-from messirl.selection import Bench, Candidate
+from messirl.selection import Candidate
+from messirl.selection.candidates import Bench
 from messirl.similarity import CompleteGraph
 from studies import choosing
 from studies.choosing import Draw, regrets, summary

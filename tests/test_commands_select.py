@@ -22,8 +22,10 @@ from messirl.app.cli.select import add
 from messirl.app.report.common.number_format import as_sentence
 from messirl.app.workflow.split import Split, divide
 from messirl.io import Problem, read_problem, write_problem
-from messirl.selection import MESSICV, Likeness, bootstrap, decision_rule, messicv, nested_score, stability
+from messirl.selection import MESSICV, bootstrap, decision_rule, messicv, nested_score
 from messirl.selection.diagnostics import diagnose
+from messirl.selection.expert_agreement import Likeness
+from messirl.selection.resampling import stability
 from messirl.similarity import RBF
 
 SPLIT = ["--expert", "role = expert", "--unlabelled", "role = unlabelled"]

@@ -15,9 +15,12 @@ from messirl.app.cli import diagnose, fit, select
 from messirl.app.cli._parser import Parser, filled
 from messirl.app.workflow.model_settings import ModelSettings, make_model
 from messirl.dynamics import FittedMESSI, estimate_mdp
-from messirl.selection import MESSICV, Bench, likeness
+from messirl.selection import MESSICV
+from messirl.selection.candidates import Bench
 from messirl.selection.diagnostics import diagnose as diagnose_function
-from messirl.similarity import DEFAULT, RBF
+from messirl.selection.expert_agreement import likeness
+from messirl.similarity import RBF
+from messirl.similarity.kernels import DEFAULT
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 OF_COMMANDS = {"random_state": 0}  # the commands always have a seed

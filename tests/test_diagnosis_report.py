@@ -16,9 +16,11 @@ from messirl.app.report.fit import diagnosis_figures as figures, selection_figur
 from messirl.app.report.fit.diagnosis_page import write_diagnosis_report
 from messirl.app.workflow.record import DiagnosisRecord, SelectionRecord
 from messirl.inference.paired_gain import Gain
-from messirl.selection import Candidate, Choice, Likeness, Validation, candidates
-from messirl.selection.decision_rule import Use, default_among
+from messirl.selection import Candidate, Validation
+from messirl.selection.candidates import candidates
+from messirl.selection.decision_rule import Choice, Use, default_among
 from messirl.selection.diagnostics import Diagnosis, Direction
+from messirl.selection.expert_agreement import Likeness
 from messirl.similarity import RBF, Exponential
 
 mpl.use("Agg")

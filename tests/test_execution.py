@@ -16,8 +16,9 @@ from sklearn.base import clone
 from messirl import MESSI, MaxEntIRL
 from messirl.dynamics import estimate_mdp, spread
 from messirl.parallel import THREADS, processes, run, run_ahead, uninterrupted
-from messirl.selection import MESSICV, bootstrap, nested_score, stability
+from messirl.selection import MESSICV, bootstrap, nested_score
 from messirl.selection.diagnostics import leave_one_out
+from messirl.selection.resampling import stability
 from messirl.similarity import RBF
 
 pytestmark = [

@@ -15,12 +15,14 @@ from messirl.app.report.common.axes import ADDS, BLUE
 from messirl.app.report.common.interval_plot import OPEN
 from messirl.app.report.fit.group_section import groups_figure, groups_section
 from messirl.app.workflow.group_by import By, likeness_by, named_groups
-from messirl.inference import Breakdown, Group, by_group
-from messirl.inference.group_breakdown import holm, paired_groups
+from messirl.inference import by_group
+from messirl.inference.group_breakdown import Breakdown, Group, holm, paired_groups
 from messirl.inference.paired_gain import Gain, paired_gain
 from messirl.paper.synthetic import museum
-from messirl.selection import Bench, cross_validate, likeness, use_by_group
+from messirl.selection import cross_validate, use_by_group
+from messirl.selection.candidates import Bench
 from messirl.selection.cross_validation import folds, splits
+from messirl.selection.expert_agreement import likeness
 from messirl.selection.group_value import ALONE, USING
 from messirl.similarity import CompleteGraph
 

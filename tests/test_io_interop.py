@@ -12,8 +12,8 @@ from seeds import generator
 from worlds import maze, random_mdp
 
 from messirl import MDP, Trajectories, optimal_values
+from messirl.data.axis_order import read_axes
 from messirl.data.errors import InputError
-from messirl.io.interop.axis_order import from_ass, from_sas, from_ssa, to_ass, to_sas, to_ssa
 from messirl.io.interop.imitation import from_imitation, recordings_from_imitation, to_table
 from messirl.io.interop.quantecon import SparseForm, from_quantecon, to_quantecon
 from messirl.io.recordings.recording import Recording
@@ -25,64 +25,64 @@ def law(n_states=4, n_actions=2):
     return generator(0).dirichlet(np.ones(n_states), size=(n_states, n_actions))
 
 
-@pytest.mark.parametrize(("there", "back"), [(to_sas, from_sas), (to_ssa, from_ssa), (to_ass, from_ass)])
-def test_an_order_and_back_changes_nothing(there, back):
-    np.testing.assert_array_equal(back(there(law())), law())
+def in_order(p, axes):
+    """p[s, a, s'] with its axes in another order."""
+    return np.einsum({"sas": "sap->sap", "ssa": "sap->spa", "ass": "sap->asp"}[axes], p)
 
 
-def test_every_order_puts_the_axes_where_its_name_says():
-    p = law()
-    ssa, ass = to_ssa(p), to_ass(p)
-    for s, a, after in np.ndindex(p.shape):
-        assert ssa[s, after, a] == ass[a, s, after] == p[s, a, after]
-
-
-def test_orders_are_written_from_an_mdp_and_from_its_sparse_rows():
-    mdp = random_mdp(discount=0.95)
-    for there in (to_sas, to_ssa, to_ass):
-        np.testing.assert_array_equal(there(mdp), there(mdp.transitions))
-    np.testing.assert_array_equal(to_sas(mdp).reshape(-1, mdp.n_states), mdp.transitions.toarray())
+@pytest.mark.parametrize("axes", ["sas", "ssa", "ass"])
+def test_an_mdp_is_made_from_an_array_with_its_axes_in_any_order_and_gives_it_back(axes):
+    p, features = law(), np.eye(4)
+    mdp = MDP.from_array(in_order(p, axes), features, axes=axes, discount=0.9)
+    np.testing.assert_array_equal(mdp.to_array("sas"), p)
+    np.testing.assert_array_equal(mdp.to_array(axes), in_order(p, axes))
+    np.testing.assert_array_equal(mdp.transitions.toarray(), MDP(p, features, discount=0.9).transitions.toarray())
 
 
 def test_sparse_matrices_one_an_action_stay_sparse():
     mdp = random_mdp(discount=0.95)
-    matrices = [sp.csr_matrix(one) for one in to_ass(mdp)]
-    rows = from_ass(matrices)
+    rows = read_axes([sp.csr_matrix(one) for one in mdp.to_array("ass")], "ass")
     assert sp.issparse(rows)
     np.testing.assert_array_equal(rows.toarray(), mdp.transitions.toarray())
 
 
 def test_an_action_that_is_not_allowed_is_a_row_of_zeros_in_any_order():
     mdp = maze(2, 2, discount=0.9)
-    np.testing.assert_array_equal(from_ssa(to_ssa(mdp)), to_sas(mdp))
-    np.testing.assert_array_equal(MDP(from_ass(to_ass(mdp)), mdp.features, discount=0.95).allowed, mdp.allowed)
+    for axes in ("sas", "ssa", "ass"):
+        again = MDP.from_array(mdp.to_array(axes), mdp.features, axes=axes, discount=0.9)
+        np.testing.assert_array_equal(again.allowed, mdp.allowed)
 
 
 @pytest.mark.parametrize(
-    ("read", "given", "message"),
+    ("axes", "given", "message"),
     [
-        (from_ssa, law(), r"has shape \(4, 2, 4\); in the order ssa, .*: the order sas would fit; use from_sas"),
-        (from_sas, to_ssa(law()), "the order ssa would fit; use from_ssa"),
-        (from_sas, to_ass(law()), "the order ass would fit; use from_ass"),
-        (from_ass, to_ssa(law(3, 3)), r"state 0, action 0 sums to .*: the order ssa would fit; use from_ssa"),
-        (from_sas, law() * 0.97, r"state 0, action 0 sums to 0\.9700: give three axes that sum to one"),
-        (from_sas, -law(), "some probability is negative or not finite"),
-        (from_sas, np.zeros((2, 2, 2)), "every row is zero"),
-        (from_sas, np.eye(2), r"transitions: has shape \(2, 2\): give three axes"),
-        (from_ass, [sp.eye_array(2), sp.eye_array(3)], r"transitions: matrix 1 has shape \(3, 3\): give \(2, 2\)"),
-        (from_ass, [0.5 * sp.eye_array(2)], r"transitions: matrix 0, row 0 sums to 0\.5000, not 1"),
-        (from_ass, [-1.0 * sp.eye_array(2)], "transitions: matrix 0 has negative or non-finite entries"),
-        (to_ssa, sp.csr_array(np.ones((3, 2))), r"transitions: has shape \(3, 2\): give S\*A rows"),
+        ("ssa", law(), r"has shape \(4, 2, 4\); in the order ssa, .*: the order sas would fit; use axes='sas'"),
+        ("sas", in_order(law(), "ssa"), "the order ssa would fit; use axes='ssa'"),
+        ("sas", in_order(law(), "ass"), "the order ass would fit; use axes='ass'"),
+        ("ass", in_order(law(3, 3), "ssa"), "state 0, action 0 sums to .*: the order ssa would fit; use axes='ssa'"),
+        ("sas", law() * 0.97, r"state 0, action 0 sums to 0\.9700: give three axes that sum to one"),
+        ("sas", -law(), "some probability is negative or not finite"),
+        ("sas", np.zeros((2, 2, 2)), "every row is zero"),
+        ("sas", np.eye(2), r"transitions: has shape \(2, 2\): give three axes"),
+        ("ass", [sp.eye_array(2), sp.eye_array(3)], r"transitions: matrix 1 has shape \(3, 3\): give \(2, 2\)"),
+        ("ass", [0.5 * sp.eye_array(2)], r"transitions: matrix 0, row 0 sums to 0\.5000, not 1"),
+        ("ass", [-1.0 * sp.eye_array(2)], "transitions: matrix 0 has negative or non-finite entries"),
+        ("sap", law(), "axes='sap': must be one of sas, ssa, ass"),
     ],
 )
-def test_an_array_in_another_order_is_refused_and_never_turned(read, given, message):
-    with pytest.raises(InputError, match=message):
-        read(given)
+def test_an_array_in_another_order_is_refused_and_never_turned(axes, given, message):
+    with pytest.raises(ValueError, match=message):
+        MDP.from_array(given, np.eye(4), axes=axes, discount=0.9)
+
+
+def test_an_array_is_asked_for_by_a_known_order():
+    with pytest.raises(ValueError, match="axes='aps': must be one of sas, ssa, ass"):
+        random_mdp(discount=0.95).to_array("aps")
 
 
 def test_orders_hold_numbers():
     with pytest.raises(TypeError, match="transitions must be numbers, not <U1"):
-        from_sas([[["a"]]])
+        MDP.from_array([[["a"]]], np.eye(1), axes="sas", discount=0.9)
 
 
 # ------------------------------------------------------------ QuantEcon

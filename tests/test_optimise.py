@@ -18,7 +18,8 @@ from messirl.estimators._initialization import first_theta
 from messirl.optim.box_search import projected_norm
 from messirl.optim.fixed_steps import paper, rescaled
 from messirl.optim.lbfgs import lbfgs
-from messirl.selection import Bench, Candidate
+from messirl.selection import Candidate
+from messirl.selection.candidates import Bench
 from messirl.similarity import RBF, CompleteGraph, penalty_matrix
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

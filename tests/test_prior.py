@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 import messirl
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories, sample, soft_policy
 from messirl.data.feature_scale import feature_spread
-from messirl.selection import MESSICV, Bench, Candidate
+from messirl.selection import MESSICV, Candidate
+from messirl.selection.candidates import Bench
 from messirl.similarity import CompleteGraph
 
 pytestmark = [

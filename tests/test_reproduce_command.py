@@ -28,12 +28,12 @@ import sys
 
 if __name__ == "__main__":
     from messirl.app import cli
-    from messirl.paper.experiments import reproduce, store
+    from messirl.paper.experiments import reproduction, result_store
     from messirl.paper.experiments.paper_settings import Setting
 
-    store.commit = lambda: "abcdef"
+    result_store.commit = lambda: "abcdef"
     tiny = Setting("pit", 0.5, iterations=40, u=3, arguments={"pool": 4}, figures=("em",), sweeps={"em": (1, 5)})
-    reproduce.SETTINGS = reproduce.QUICK = {"pit": tiny}
+    reproduction.SETTINGS = reproduction.QUICK = {"pit": tiny}
     sys.exit(cli.main(["reproduce", *sys.argv[1:]]))
 """
 TINY = Setting("pit", 0.5, iterations=40, u=3, arguments={"pool": 4}, figures=("em",), sweeps={"em": (1, 5)})

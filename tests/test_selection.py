@@ -18,26 +18,12 @@ import messirl
 from messirl import MESSI, EMMaxEnt, MaxEntIRL, Trajectories, plot
 from messirl.estimators.uniform import uniform_policy
 from messirl.planning import sample
-from messirl.selection import (
-    LAMBDAS,
-    MESSICV,
-    Bench,
-    Candidate,
-    Choice,
-    Likeness,
-    Validation,
-    bootstrap,
-    candidates,
-    choose,
-    cross_validate,
-    likeness,
-    nested_score,
-    resampling,
-    splits,
-    stability,
-    worth,
-)
-from messirl.selection.decision_rule import default_among, units_needed
+from messirl.selection import MESSICV, Candidate, Validation, bootstrap, cross_validate, nested_score, resampling
+from messirl.selection.candidates import LAMBDAS, Bench, candidates
+from messirl.selection.cross_validation import splits
+from messirl.selection.decision_rule import Choice, choose, default_among, units_needed, worth
+from messirl.selection.expert_agreement import Likeness, likeness
+from messirl.selection.resampling import stability
 from messirl.similarity import RBF, Exponential, Precomputed
 
 SIMILARITY = RBF("median", standardise=True)

@@ -23,11 +23,11 @@ from messirl.similarity import (
     NearestNeighbours,
     Precomputed,
     Similarity,
-    as_similarity,
     penalty_matrix,
 )
 from messirl.similarity.approximate_penalty import draws, estimated_penalty
 from messirl.similarity.attribution import TOL as SHARE_TOL, pair_pulls, pair_sums
+from messirl.similarity.base import as_similarity
 from messirl.similarity.kernels import bandwidth, sampled_pairs
 from messirl.similarity.penalty_blocks import penalty_from
 from messirl.similarity.standardize import Points, deviations, points_of

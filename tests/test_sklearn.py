@@ -15,7 +15,9 @@ from messirl._defaults import SIMILARITIES
 from messirl.app.cli._options import add_model
 from messirl.app.cli._parser import Parser
 from messirl.selection import Adapted
-from messirl.similarity import DEFAULT, RBF, FisherKernel, Similarity, as_similarity
+from messirl.similarity import RBF, FisherKernel, Similarity
+from messirl.similarity.base import as_similarity
+from messirl.similarity.kernels import DEFAULT
 
 HOSTILE = "<script>alert('1')</script>"
 

@@ -30,7 +30,8 @@ from messirl.estimators._streaming import Together, all_among, counts_of_both
 from messirl.io import InputError, StreamedTrajectories, read_problem, read_trajectories, write_trajectories
 from messirl.io.folder.labels import Labels
 from messirl.objective import Objective
-from messirl.selection import bootstrap, stability
+from messirl.selection import bootstrap
+from messirl.selection.resampling import stability
 from messirl.similarity import RBF, CompleteGraph, Exponential, NearestNeighbours, Similarity
 
 KINDS = ["finite", "endless", "episodic", "steps", "sparse"]

@@ -209,7 +209,7 @@ def test_the_commands_of_the_readme_run_and_show_what_it_says(name, run, monkeyp
     else:
         assert "thirsty  False (120), True (80)" in first
         assert "f_water" in second
-        score, chance = map(float, re.search(r"a step +(\S+) +\(a uniform policy: (\S+)\)", third).groups())
+        score, chance = map(float, re.search(r"per step +(\S+) +\((?:a |the )?uniform policy: (\S+)\)", third).groups())
         assert score < chance
         assert verdict("select", "select.json") == "no effect"
         rows = read_json((out / "fit" / "fit.json").read_text(encoding="utf-8"))["estimates"]

@@ -33,7 +33,8 @@ from messirl.paper.experiments.training_runs import (
     train,
     trials,
 )
-from messirl.similarity import CompleteGraph, penalty_matrix, similarity_penalty
+from messirl.similarity import CompleteGraph, penalty_matrix
+from messirl.similarity.penalty import similarity_penalty
 
 TINY = Setting("pit", lambda0=0.5, iterations=4, u=4)
 PAPER = {"MaxEnt", "MESSIMAX", "MESSI-mu1", "MESSI-mu2", "MESSI-mu3"}

@@ -44,15 +44,9 @@ from messirl.objective import OBJECTIVES, Objective, bending
 from messirl.optim.lbfgs import lbfgs
 from messirl.planning import Planner, soft_values
 from messirl.planning.sampling import random_source
-from messirl.similarity import (
-    DEFAULT,
-    RBF,
-    CompleteGraph,
-    Exponential,
-    NearestNeighbours,
-    Precomputed,
-    similarity_penalty,
-)
+from messirl.similarity import RBF, CompleteGraph, Exponential, NearestNeighbours, Precomputed
+from messirl.similarity.kernels import DEFAULT
+from messirl.similarity.penalty import similarity_penalty
 
 COUNTS = ("model", "importance")
 FEW = 2.0  # effective number of trajectories below which importance weights are useless

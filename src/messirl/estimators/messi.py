@@ -12,14 +12,14 @@ from messirl._checks import number
 from messirl._defaults import LAMBDA0
 from messirl._types import Floats
 from messirl.data.feature_counts import one_cut_warning
-from messirl.data.mdp import LARGEST_VALUE, MDP
+from messirl.data.mdp import MDP
+from messirl.data.mdp_validation import LARGEST_VALUE
 from messirl.data.streamed_trajectories import streamed_or_not
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._lockstep import Learning, answered_alone
 from messirl.estimators._pooled_base import PooledEstimator
 from messirl.estimators._streaming import penalty_of, refuse_streamed
 from messirl.similarity import (
-    DEFAULT,
     RBF,
     CompleteGraph,
     DynamicTimeWarping,
@@ -29,8 +29,9 @@ from messirl.similarity import (
     Precomputed,
     Similarity,
     VisitedStates,
-    as_similarity,
 )
+from messirl.similarity.base import as_similarity
+from messirl.similarity.kernels import DEFAULT
 
 
 @dataclass(eq=False, repr=False)

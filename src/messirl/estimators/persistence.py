@@ -25,8 +25,9 @@ from messirl._memory_guard import JSON
 from messirl._npz import BROKEN, Archive, shortly, within
 from messirl.data.mdp import MDP, NAMES
 from messirl.estimators._estimator_html import estimator_html
-from messirl.similarity import DEFAULT, Precomputed, Similarity, as_similarity
-from messirl.similarity.base import checked_similarities
+from messirl.similarity import Precomputed, Similarity
+from messirl.similarity.base import as_similarity, checked_similarities
+from messirl.similarity.kernels import DEFAULT
 
 FORMAT, VERSION = "messirl-model", 1
 MDP_ARRAYS = ("transitions", "features", "terminal")

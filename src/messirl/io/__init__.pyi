@@ -12,14 +12,6 @@ from messirl.io.folder.reader import check_problem as check_problem, read_proble
 from messirl.io.folder.trajectory_table import write_trajectories as write_trajectories
 from messirl.io.folder.unknown_dynamics import Estimable as Estimable, read_estimable as read_estimable
 from messirl.io.folder.writer import write_problem as write_problem
-from messirl.io.interop.axis_order import (
-    from_ass as from_ass,
-    from_sas as from_sas,
-    from_ssa as from_ssa,
-    to_ass as to_ass,
-    to_sas as to_sas,
-    to_ssa as to_ssa,
-)
 from messirl.io.interop.graphs import from_adjacency as from_adjacency, from_networkx as from_networkx
 from messirl.io.interop.gym import from_gym as from_gym, gym_reward as gym_reward, record as record
 from messirl.io.interop.hdf5 import episodes_from_hdf5 as episodes_from_hdf5

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from messirl._checks import is_whole
 from messirl._types import Flags, Floats
-from messirl.data.mdp import MDP, SUM_TOLERANCE
+from messirl.data.mdp import MDP
+from messirl.data.mdp_validation import SUM_TOLERANCE
 
 
 def check_entropy(entropy: str) -> None:

@@ -39,7 +39,7 @@ from messirl.estimators.registry import LIGHT_RIDGE, METHODS, baseline, equal_tr
 from messirl.objective import Objective, made_likely
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
-from messirl.similarity import as_similarity
+from messirl.similarity.base import as_similarity
 
 LAMBDAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 STRENGTHS = (2.0, 50.0)  # prior strengths of a prior policy, besides the default
@@ -179,7 +179,7 @@ class Bench:
     >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
     >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
     >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
-    >>> from messirl.selection import Bench, Candidate
+    >>> from messirl.selection.candidates import Bench, Candidate
     >>> from messirl.similarity import CompleteGraph
     >>> bench = Bench(mdp, expert, None, yardstick=CompleteGraph())
     >>> bench.fit(Candidate("MaxEnt")).round(2)

@@ -29,7 +29,9 @@ from messirl.selection.candidates import LAMBDAS, Candidate, candidates
 from messirl.selection.cross_validation import NothingHeldOut, Validation, cross_validate, splits
 from messirl.selection.decision_rule import FEWEST, Use, choose, untested, worth
 from messirl.selection.expert_agreement import Likeness, likeness
-from messirl.similarity import DEFAULT, CompleteGraph, Similarity, as_similarity
+from messirl.similarity import CompleteGraph, Similarity
+from messirl.similarity.base import as_similarity
+from messirl.similarity.kernels import DEFAULT
 
 LOG = logging.getLogger(__name__)
 AMONG = (

@@ -29,7 +29,7 @@ from messirl.planning.kernels.batched_bellman import L
 from messirl.planning.planner import where_met
 from messirl.planning.sampling import random_source
 from messirl.selection.candidates import LAMBDAS
-from messirl.similarity import as_similarity
+from messirl.similarity.base import as_similarity
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,10 @@ from messirl.similarity.approximate_penalty import ApproximationWarning as Appro
 from messirl.similarity.base import (
     Precomputed as Precomputed,
     Similarity as Similarity,
-    as_similarity as as_similarity,
 )
 from messirl.similarity.fisher import FisherKernel as FisherKernel
 from messirl.similarity.jaccard import VisitedStates as VisitedStates
 from messirl.similarity.kernels import (
-    DEFAULT as DEFAULT,
     RBF as RBF,
     CompleteGraph as CompleteGraph,
     Exponential as Exponential,
@@ -18,6 +16,5 @@ from messirl.similarity.neighbours import NearestNeighbours as NearestNeighbours
 from messirl.similarity.penalty import (
     pairwise_penalty as pairwise_penalty,
     penalty_matrix as penalty_matrix,
-    similarity_penalty as similarity_penalty,
 )
 from messirl.similarity.sequences import DynamicTimeWarping as DynamicTimeWarping, EditDistance as EditDistance

@@ -27,7 +27,7 @@ from messirl.paper.experiments.benchmark_tasks import QUALITIES, WORLDS, Case, T
 from messirl.paper.experiments.method_comparison import CORE, Drawn, contest, named, origin_of
 from messirl.paper.experiments.rankings import Cell, cells_of, mean_ranks
 from messirl.paper.experiments.toy_text import TOYS
-from messirl.selection import splits
+from messirl.selection.cross_validation import splits
 
 FIRST = 9000  # the seed of the first run of the benchmark, which no choice of defaults used
 EXPERTS = (1, 5, 20)

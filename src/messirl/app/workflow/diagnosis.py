@@ -16,8 +16,9 @@ from messirl.app.workflow.watcher import SILENT, Watcher
 from messirl.data.problem import Problem
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.estimators import MESSI
-from messirl.inference import Breakdown
-from messirl.selection import NothingHeldOut, diagnostics, splits, use_by_group
+from messirl.inference.group_breakdown import Breakdown
+from messirl.selection import NothingHeldOut, diagnostics, use_by_group
+from messirl.selection.cross_validation import splits
 from messirl.selection.diagnostics import Diagnosis
 
 

@@ -31,11 +31,12 @@ from messirl.estimators._convergence_report import quietly
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.estimators._streaming import all_among
 from messirl.estimators.registry import ALONE, COMPARED, EXPERT, METHODS, described, entry_of
-from messirl.inference import Breakdown, next_state_accuracy
+from messirl.inference import next_state_accuracy
 from messirl.inference.baselines import Comparison, below_chance, compare, held_out_scores, without_value
+from messirl.inference.group_breakdown import Breakdown
 from messirl.planning import NoFiniteValue
-from messirl.selection import likeness
 from messirl.selection.decision_rule import FEWEST
+from messirl.selection.expert_agreement import likeness
 
 
 @dataclass(frozen=True)

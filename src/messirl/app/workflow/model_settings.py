@@ -14,7 +14,8 @@ from messirl._text import did_you_mean
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.estimators.registry import OPTIONS
-from messirl.similarity import DynamicTimeWarping, Similarity, as_similarity
+from messirl.similarity import DynamicTimeWarping, Similarity
+from messirl.similarity.base import as_similarity
 
 
 @dataclass(frozen=True)

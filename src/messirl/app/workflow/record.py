@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from messirl.inference.paired_gain import Gain
     from messirl.inference.standard_errors import EstimationTable
     from messirl.inference.weight_ratios import WeightRatio
-    from messirl.selection import MESSICV, Choice, NestedScore, Validation
+    from messirl.selection import MESSICV, NestedScore, Validation
+    from messirl.selection.decision_rule import Choice
     from messirl.selection.diagnostics import Diagnosis
 
 LISTED = 5  # trajectories of each ranking in a summary

@@ -19,8 +19,10 @@ from messirl.data.problem import Problem
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
 from messirl.estimators import MESSI
-from messirl.inference import Breakdown
-from messirl.selection import LAMBDAS, MESSICV, bootstrap, nested_score, stability
+from messirl.inference.group_breakdown import Breakdown
+from messirl.selection import MESSICV, bootstrap, nested_score
+from messirl.selection.candidates import LAMBDAS
+from messirl.selection.resampling import stability
 
 ENOUGH = 40  # resamples; a 95 % interval from fewer is their whole range
 

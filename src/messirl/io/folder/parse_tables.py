@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from messirl._types import Array, Flags, Floats, Ints
-from messirl.data.mdp import SUM_TOLERANCE
+from messirl.data.mdp_validation import SUM_TOLERANCE
 from messirl.io.folder.problem_json import LARGEST
 from messirl.io.tables.columns import (
     codes,

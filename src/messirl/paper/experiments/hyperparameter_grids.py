@@ -16,7 +16,7 @@ from messirl.data.trajectories import Trajectories
 from messirl.estimators import MESSI
 from messirl.estimators.registry import LIGHT, LIGHT_RIDGE, Method
 from messirl.paper.experiments.benchmark_tasks import Task
-from messirl.selection import splits
+from messirl.selection.cross_validation import splits
 
 Knobs = dict[str, Any]
 FEWEST, PARTS = 5, 5

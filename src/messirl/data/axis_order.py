@@ -18,41 +18,28 @@ import scipy.sparse as sp
 
 from messirl._types import Floats
 from messirl.data.errors import InputError
-from messirl.data.mdp import MDP, SUM_TOLERANCE
+from messirl.data.mdp_validation import SUM_TOLERANCE
 
 AXES = {"sas": (0, 1, 2), "ssa": (0, 2, 1), "ass": (1, 0, 2)}  # positions of the axes s, a, s'
 
 
-def from_sas(transitions: Any) -> Floats:
-    """Check p[s, a, s'], (S, A, S)."""
-    return _read(transitions, "sas")
+def read_axes(transitions: Any, axes: str) -> Floats | sp.csr_array:
+    """Return transitions in the order s, a, s' of the MDP from another order of their axes.
 
-
-def from_ssa(transitions: Any) -> Floats:
-    """Convert p[s, s', a] to (S, A, S)."""
-    return _read(transitions, "ssa")
-
-
-def from_ass(transitions: Any) -> Floats | sp.csr_array:
-    """Convert p[a, s, s'] to (S, A, S), or A sparse matrices (S, S) to one sparse (S·A, S) with row s·A + a."""
-    if isinstance(transitions, Sequence) and len(transitions) and all(sp.issparse(one) for one in transitions):
+    axes : "sas", "ssa" or "ass"; with "ass" also a list of A sparse matrices (S, S), which become one (S·A, S)
+    """
+    if axes not in AXES:
+        raise ValueError(f"axes={axes!r}: must be one of {', '.join(AXES)}")
+    if axes == "ass" and isinstance(transitions, Sequence) and len(transitions) and all(map(sp.issparse, transitions)):
         return _interleaved(transitions)
-    return _read(transitions, "ass")
+    return _read(transitions, axes)
 
 
-def to_sas(transitions: Any) -> Floats:
-    """Return dense p[s, a, s'] from (S, A, S), sparse (S·A, S), or an MDP."""
-    return _dense(transitions)
-
-
-def to_ssa(transitions: Any) -> Floats:
-    """Return dense p[s, s', a] from (S, A, S), sparse (S·A, S), or an MDP."""
-    return np.ascontiguousarray(_dense(transitions).transpose(0, 2, 1))
-
-
-def to_ass(transitions: Any) -> Floats:
-    """Return dense p[a, s, s'] from (S, A, S), sparse (S·A, S), or an MDP."""
-    return np.ascontiguousarray(_dense(transitions).transpose(1, 0, 2))
+def dense_axes(transitions: Any, axes: str) -> Floats:
+    """Return dense transitions in this order of axes, from an array (S, A, S) or a sparse matrix (S·A, S)."""
+    if axes not in AXES:
+        raise ValueError(f"axes={axes!r}: must be one of {', '.join(AXES)}")
+    return np.ascontiguousarray(_dense(transitions).transpose(np.argsort(AXES[axes])))
 
 
 def _read(transitions: Any, order: str) -> Floats:
@@ -67,7 +54,7 @@ def _read(transitions: Any, order: str) -> Floats:
             return converted
         what += f"; in the order {order}, {fault}"
     others = [] if given.ndim != 3 else [o for o in AXES if o != order and _fault(given.transpose(AXES[o])) is None]
-    hint = f"the order {' or '.join(others)} would fit; use {' or '.join('from_' + o for o in others)}"
+    hint = f"the order {' or '.join(others)} would fit; use axes={' or '.join(map(repr, others))}"
     raise InputError("transitions", what, hint if others else "give three axes that sum to one over the next state")
 
 
@@ -107,8 +94,6 @@ def _interleaved(matrices: Sequence[Any]) -> sp.csr_array:
 
 
 def _dense(transitions: Any) -> Floats:
-    if isinstance(transitions, MDP):
-        transitions = transitions.transitions
     if sp.issparse(transitions):
         rows, n_states = transitions.shape
         if not n_states or rows % n_states:
