@@ -148,7 +148,7 @@ def test_bad_input_is_refused(name):
     for wrong, message in (
         ((mdp, expert[[]], unlabelled), "expert is empty"),
         ((mdp, Trajectories.from_lists([[0, 9]]), unlabelled), "state 9 is not one of 0"),
-        ((mdp.replace(start=np.eye(5)[0]), expert, unlabelled), "to which start gives probability 0"),
+        ((mdp.replace(start=np.eye(5)[0]), expert, unlabelled), "where start is 0"),
         ((mdp.replace(horizon=1), Trajectories.from_lists([[0], [1]]), None), "makes no step|give them to fit"),
     ):
         with pytest.raises(ValueError, match=message):

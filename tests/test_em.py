@@ -183,5 +183,5 @@ def test_it_fits_without_unlabelled_trajectories():
 
 @pytest.mark.parametrize("eta", [0, -1, 1.5, True, "all", None])
 def test_steps_per_round_is_a_whole_number_from_one_on(eta):
-    with pytest.raises((ValueError, TypeError), match=f"steps_per_round={eta!r}: it must be a whole number >= 1"):
+    with pytest.raises((ValueError, TypeError), match=f"steps_per_round={eta!r}: it must be a whole number"):
         EMMaxEnt(steps_per_round=eta).fit(*problem("finite"))

@@ -249,7 +249,7 @@ def test_points_and_rewards_are_kept():
             "table: there is no column 'terminal': the columns are obs, acts; rename them",
         ),
         ({**TABLE, "acts": [[0, 1]]}, InputError, "table: its columns have 1, 2 rows: give one row per demonstration"),
-        ({**TABLE, "acts": [[0], [2]]}, InputError, "recording 0: it has 3 observations and 1 actions"),
+        ({**TABLE, "acts": [[0], [2]]}, InputError, "recording 0: it has 3 observations and 1 action"),
         (
             {**TABLE, "terminal": [[True], [False]]},
             TypeError,
