@@ -29,7 +29,7 @@ def refuse_streamed(given: Any, who: str, why: str) -> None:
 
 
 def all_among(mdp: MDP, some: Trajectories, others: Trajectories | StreamedTrajectories) -> bool:
-    """Whether each of some trajectories is, state by state, one of the others, too."""
+    """Return whether every given trajectory is, state by state, also one of the other set."""
     if isinstance(others, StreamedTrajectories):
         return _all_in_files(mdp, some, others)
     there = {_content(one) for one in others}
@@ -66,6 +66,6 @@ def _all_in_files(mdp: MDP, some: Trajectories, streamed: StreamedTrajectories) 
 
 
 def _met(wanted: Floats, mix: Floats, near: float, counts: Floats) -> tuple[Ints, None]:
-    """How many of the wanted sums (l,) are met among rows of counts, as 0 or 1 each."""
+    """Return which of the wanted sums (l,) occur among rows of counts, as 0 or 1 each."""
     sums = np.append(np.sort(counts @ mix), np.inf)
     return (sums[np.searchsorted(sums, wanted - near)] <= wanted + near).astype(np.int64), None
