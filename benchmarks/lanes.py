@@ -9,9 +9,9 @@ import numpy as np
 from benchmarks.table import Row, seconds
 from benchmarks.timing import compare
 from messirl import MESSI
-from messirl.estimators._convergence_report import quietly
-from messirl.objective import evaluations
-from messirl.optim.lockstep import side_by_side
+from messirl.estimators._convergence_report import ignore_convergence_warnings
+from messirl.objective import evaluate_batch
+from messirl.optim.lockstep import run_searches
 from messirl.paper.domains import Scene, gridworld, highway, mixture, pit
 from messirl.planning.kernels.batched_bellman import L
 
@@ -31,12 +31,12 @@ def rows() -> Iterator[Row]:
         every = fits(domain.scene(0))
 
         def lanes(every=every):
-            with quietly():
+            with ignore_convergence_warnings():
                 searches = (model._prepare(*data).steps() for model, data in every)
-                return {n: found[-1] for n, found in side_by_side(searches, evaluations)}
+                return {n: found[-1] for n, found in run_searches(searches, evaluate_batch)}
 
         def alone(every=every):
-            with quietly():
+            with ignore_convergence_warnings():
                 return [model._prepare(*data).found()[-1] for model, data in every]
 
         for found, wanted in zip(sorted(lanes().items()), alone(), strict=True):

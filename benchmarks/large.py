@@ -33,7 +33,7 @@ from messirl.planning.backups import soft_backup
 from messirl.planning.identifiability import unidentified
 from messirl.planning.kernels.bellman import jit
 from messirl.planning.memory_layout import NONE, layout_of, terms_of, usable_actions
-from messirl.planning.multithreading import Part, in_parts
+from messirl.planning.multithreading import BlockRange, run_in_parts
 
 DISCOUNT, HORIZON = 0.99, 100
 SIDES, LEAST = (100, 316, 1000), 32
@@ -108,12 +108,12 @@ def backup(side: int) -> dict[str, float]:
     The least seconds by the clock of many turns, and the bytes of the first and of reading.
     """
     numbers, eighth = np.ones(NUMBERS), NUMBERS // 8
-    pieces = [Part(k * eighth, (k + 1) * eighth, 0, 0) for k in range(8)]
+    pieces = [BlockRange(k * eighth, (k + 1) * eighth, 0, 0) for k in range(8)]
     varied, size = _one_backup(grid(side, HORIZON, varied=True))
     calls: dict[str, Callable[[], object]] = {
         "backup": varied,
         "alike": _one_backup(grid(side, HORIZON))[0],
-        "reading": lambda: in_parts(pieces, lambda _, lo, hi: read(lo, hi, numbers)),
+        "reading": lambda: run_in_parts(pieces, lambda _, lo, hi: read(lo, hi, numbers)),
     }
     least = dict.fromkeys(calls, np.inf)
     for _ in range(TURNS + 1):  # the first compiles

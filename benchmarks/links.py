@@ -46,7 +46,7 @@ def rows() -> Iterator[Row]:
     for wanted in GOALS:
         goals = rng.choice(STATES, wanted, replace=False)[np.arange(TRIPS) % wanted]
         first, weights = rng.integers(0, STATES, TRIPS), np.full(TRIPS, 1.0 / TRIPS)
-        iterated, factorised = (Planner.for_trips(mdp, "causal", first, goals, weights) for _ in range(2))
+        iterated, factorised = (Planner.for_goals(mdp, "causal", first, goals, weights) for _ in range(2))
         factorised.model.__dict__["iterates"] = False
         ours, other = iterated(reward), factorised(reward)
         np.testing.assert_allclose(ours.log_partition, other.log_partition, rtol=1e-10)

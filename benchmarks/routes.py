@@ -65,7 +65,7 @@ def planner_of(wanted: int) -> tuple[Planner, np.ndarray]:
     """What evaluates trips to so many destinations on the synthetic network, and a reward."""
     mdp, theta, first, goals = network(wanted)
     weights = np.full(len(goals), 1.0 / len(goals))
-    return Planner.for_trips(mdp, "causal", first, goals, weights), mdp.reward(theta)
+    return Planner.for_goals(mdp, "causal", first, goals, weights), mdp.reward(theta)
 
 
 def borlange() -> tuple[MDP, np.ndarray, Trajectories] | None:
@@ -90,7 +90,7 @@ def rows() -> Iterator[Row]:
 
 
 def _row(what: str, mdp: MDP, theta: np.ndarray, first: np.ndarray, goals: np.ndarray) -> Row:
-    planner = Planner.for_trips(mdp, "causal", first, goals, np.full(len(goals), 1.0 / len(goals)))
+    planner = Planner.for_goals(mdp, "causal", first, goals, np.full(len(goals), 1.0 / len(goals)))
     reward = mdp.reward(theta)
     ours, (value, flows) = planner(reward), one_by_one(mdp, reward, first, goals)
     np.testing.assert_allclose(ours.log_partition, value, rtol=1e-8)

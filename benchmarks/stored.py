@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 import messirl
 from benchmarks.table import Row
-from messirl._files import beside
+from messirl._files import atomic_path
 from messirl.paper.experiments.result_store import commit
 
 HOME = Path(__file__).resolve().parent
@@ -65,7 +65,7 @@ def write(rows: list[Row], folder: Path = FOLDER) -> Path:
     schema = pa.schema([(name, numbers.get(name, pa.string())) for name in lines[0]])
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / f"{now:%Y%m%dT%H%M%S}-{origin['commit']}.parquet"
-    with beside(place) as part:
+    with atomic_path(place) as part:
         pq.write_table(pa.Table.from_pylist(lines, schema=schema), part)
     return place
 
@@ -86,7 +86,7 @@ def read(place: Path) -> dict[str, float]:
 def keep(place: Path, baseline: Path = BASELINE) -> Path:
     """Make the ratios of a stored table the baseline."""
     table = pq.read_table(place, columns=["key", "ratio", "processor", "commit"])
-    with beside(baseline) as part:
+    with atomic_path(baseline) as part:
         pc.write_csv(table.filter(table["ratio"].is_valid()), part)
     return baseline
 

@@ -30,11 +30,11 @@ from messirl.estimators.uniform import uniform_policy
 from messirl.paper.domains import gridworld, highway, mixture
 from messirl.paper.experiments.curves import interval
 from messirl.planning import log_likelihood, sample, state_visitation
-from messirl.planning.planner import where_met
+from messirl.planning.planner import solution_from_start
 from messirl.selection import Candidate, cross_validate
-from messirl.selection.candidates import LAMBDAS, Bench, candidates
-from messirl.selection.cross_validation import splits
-from messirl.selection.expert_agreement import likeness
+from messirl.selection.candidates import LAMBDAS, CandidateFitter, make_candidates
+from messirl.selection.cross_validation import make_splits
+from messirl.selection.expert_agreement import measure_agreement
 from studies import bus, mice
 from studies.common import Rows, options, read, resumed, write
 from studies.ways import WAYS, Fitted, leave_one_out
@@ -63,13 +63,13 @@ class Draw:
 
     def fitted(self, seed: int = 0) -> Fitted:
         """Every candidate fitted to all experts, and cross-validated as MESSICV does it."""
-        every = candidates([self.similarity], self.lambdas)
+        every = make_candidates([self.similarity], self.lambdas)
         shared = {"yardstick": self.similarity, "theta_prior": WEAK_PRIOR}
-        bench = Bench(self.mdp, self.expert, self.unlabelled, tol=1e-5, **shared)
-        pairs = splits(self.mdp, self.expert, random_state=seed)
+        bench = CandidateFitter(self.mdp, self.expert, self.unlabelled, tol=1e-5, **shared)
+        pairs = make_splits(self.mdp, self.expert, random_state=seed)
         fits = list(bench.path(every))
         validation = cross_validate(self.mdp, every, pairs, self.unlabelled, known=fits, tol=1e-3, **shared)
-        like = likeness(self.mdp, self.expert, self.unlabelled, random_state=seed)
+        like = measure_agreement(self.mdp, self.expert, self.unlabelled, random_state=seed)
         return Fitted(bench, [fit.theta for fit in fits], validation, like)
 
     def score(self, fitted: Fitted, chosen: int | Floats) -> float:
@@ -89,7 +89,7 @@ class Draw:
         mdp = fitted.bench.based(fitted.candidates[i])
         first = [some.first for some in (fitted.bench.data.trajectories, self.test) if some is not None]
         start = np.bincount(np.concatenate(first), minlength=mdp.n_states).astype(np.float64)
-        return where_met(mdp, mdp.reward(fitted.thetas[i]), start).table
+        return solution_from_start(mdp, mdp.reward(fitted.thetas[i]), start).table
 
 
 def of_mice(folder: str, l: int, seed: int) -> Draw:
@@ -178,7 +178,9 @@ def agreement(folder: str, seed: int) -> Rows:
     mdp, expert, unlabelled, steps = draw.mdp, draw.expert, draw.unlabelled, draw.expert.lengths - 1
     _, fit = timed(lambda: MESSI().fit(mdp, expert, unlabelled))
     rest = [np.delete(np.arange(len(expert)), i) for i in range(len(expert))]
-    parts = [Bench(mdp, expert[some], unlabelled, yardstick=STANDARD, theta_prior=WEAK_PRIOR) for some in rest]
+    parts = [
+        CandidateFitter(mdp, expert[some], unlabelled, yardstick=STANDARD, theta_prior=WEAK_PRIOR) for some in rest
+    ]
     rows = []
     for kind in (
         {"method": "RidgeStd"},
@@ -202,7 +204,7 @@ def agreement(folder: str, seed: int) -> Rows:
 
 def along(draw: Draw, path: list[Candidate]) -> list[tuple[Candidate, Floats, Floats]]:
     """Every candidate of a path, its θ, and the approximate leave-one-out of the experts."""
-    bench = Bench(draw.mdp, draw.expert, draw.unlabelled, yardstick=draw.similarity, theta_prior=WEAK_PRIOR)
+    bench = CandidateFitter(draw.mdp, draw.expert, draw.unlabelled, yardstick=draw.similarity, theta_prior=WEAK_PRIOR)
     return [(fit.candidate, fit.theta, leave_one_out(bench, fit.candidate, fit.theta)) for fit in bench.path(path)]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._files import beside
+from messirl._files import atomic_path
 from messirl.app.cli.progress import Progress
 from messirl.app.report.common.images import render, write_bytes
 from messirl.paper.experiments.curves import interval
@@ -75,7 +75,7 @@ def _quietly(work: Callable[..., Rows], task: tuple[Any, ...]) -> Rows:
 
 def write(rows: Sequence[dict[str, Any]], target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    with beside(target) as part, open(part, "w", newline="", encoding="utf-8") as file:
+    with atomic_path(target) as part, open(part, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         for row in rows:

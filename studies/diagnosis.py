@@ -14,8 +14,8 @@ from sklearn.metrics import roc_auc_score
 from messirl.data.feature_counts import feature_counts
 from messirl.planning import soft_policy, state_visitation
 from messirl.selection import Candidate
-from messirl.selection.candidates import Bench
-from messirl.selection.expert_agreement import likeness
+from messirl.selection.candidates import CandidateFitter
+from messirl.selection.expert_agreement import measure_agreement
 from studies.choosing import DOMAINS, U
 from studies.common import column, draws, options, shown, write
 
@@ -26,7 +26,9 @@ def one(domain: str, seed: int) -> list[dict[str, Any]]:
     scene = DOMAINS[domain](experts=5).scene(seed)
     mdp, expert = scene.mdp, scene.expert
     good, bad = scene.pools["star"][:U], scene.pools["two"][:U]
-    found = {name: likeness(mdp, expert, some, random_state=seed) for name, some in (("good", good), ("bad", bad))}
+    found = {
+        name: measure_agreement(mdp, expert, some, random_state=seed) for name, some in (("good", good), ("bad", bad))
+    }
     ranks = np.concatenate([found["good"].unlabelled, found["bad"].unlabelled])
     truth = np.repeat([1, 0], U)
     counts = feature_counts(mdp, expert + good + bad)
@@ -42,8 +44,11 @@ def one(domain: str, seed: int) -> list[dict[str, Any]]:
         return scene.performance(state_visitation(mdp, soft_policy(mdp, mdp.reward(theta))))
 
     for name, some in (("good", good), ("bad", bad)):
-        row[f"lean_{name}"], row[f"leaning_{name}"] = found[name].lean.mean, int(bool(found[name].leaning))
-        bench = Bench(mdp, expert, some, yardstick=scene.similarity, objective="counts")
+        row[f"lean_{name}"], row[f"leaning_{name}"] = (
+            found[name].relative_likelihood.mean,
+            int(bool(found[name].is_significant)),
+        )
+        bench = CandidateFitter(mdp, expert, some, yardstick=scene.similarity, objective="counts")
         both = [Candidate("MaxEnt"), Candidate("MESSI", LAMBDA0[domain], scene.similarity)]
         before, after = (performance(fit.theta) for fit in bench.path(both))
         row[f"gain_{name}"] = after - before

@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cells whose text holds this")
     arguments = parser.parse_args()
     runs = arguments.runs // BOARDS
-    tasks = [(*cell, b, runs) for cell in cells() for b in range(BOARDS) if arguments.only in repr(cell)]
+    tasks = [(*cell, b, runs) for cell in cells() for b in range(BOARDS) if arguments.select_kinds in repr(cell)]
     names = ("kind", "size", "sizes", "differ", "experts", "method", "board")
     about = [dict(zip(names, (*task[:3], int(task[3]), *task[4:7]), strict=True)) for task in tasks]
     rows = resumed(one, tasks, about, arguments.jobs, arguments.out / "few-experts-parts.csv")

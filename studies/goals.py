@@ -26,8 +26,8 @@ from scipy.sparse.csgraph import dijkstra
 from messirl.data.feature_counts import feature_counts
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.estimators._initialization import first_theta
-from messirl.estimators._prior_policy import usual_policy
+from messirl.estimators._initialization import initial_theta
+from messirl.estimators._prior_policy import fit_population_policy
 from messirl.io import read_problem
 from messirl.objective import Evaluation, Objective
 from messirl.optim.lbfgs import lbfgs
@@ -89,15 +89,15 @@ class Parts:
 
 def base_policies(mdp: MDP, unlabelled: Trajectories, group: np.ndarray | None) -> dict[int, MDP]:
     """The MDP of every group; group None: all goals in one."""
-    usual = usual_policy(mdp, unlabelled, STRENGTH)
+    usual = fit_population_policy(mdp, unlabelled, STRENGTH)
     if group is None:
-        return {0: mdp.based_on(usual)}
+        return {0: mdp.with_prior_policy(usual)}
     out = {}
     for k in np.unique(group):
         some = unlabelled[np.flatnonzero(group[unlabelled.goals] == k)]
         often = np.bincount(some.states[some.leaves], minlength=mdp.n_states)[:, None].astype(float)
-        own = often * usual_policy(mdp, some, 1e-9) if len(some) else np.zeros_like(usual)
-        out[int(k)] = mdp.based_on((own + STRENGTH * usual) / (often + STRENGTH))
+        own = often * fit_population_policy(mdp, some, 1e-9) if len(some) else np.zeros_like(usual)
+        out[int(k)] = mdp.with_prior_policy((own + STRENGTH * usual) / (often + STRENGTH))
     return out
 
 
@@ -112,11 +112,11 @@ def path(based: dict[int, MDP], group: np.ndarray | None, expert: Trajectories, 
     some = by_group(expert, group)
     parts = [(len(trips) / len(expert), Objective.from_trajectories(based[k], trips)) for k, trips in some.items()]
     whole = Objective.from_trajectories(next(iter(based.values())), expert)
-    theta, out = first_theta(whole.mdp, whole, BOUND), []
+    theta, out = initial_theta(whole.mdp, whole, BOUND), []
     for lambda0 in LAMBDAS:
         quadratic = lambda0 / BOUND * penalty
         scale = whole.penalised(quadratic).scale
-        limits: dict[str, Any] = {"bound": BOUND, "max_iter": 500, "tol": 1e-4, "certain": False}
+        limits: dict[str, Any] = {"bound": BOUND, "max_iter": 500, "tol": 1e-4, "confirm_by_newton": False}
         theta = lbfgs(Parts(parts, quadratic), theta, unit=whole.unit, scale=scale, **limits).theta
         out.append(theta)
     return out

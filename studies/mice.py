@@ -24,13 +24,13 @@ import numpy as np
 
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.estimators._prior_policy import usual_policy
+from messirl.estimators._prior_policy import fit_population_policy
 from messirl.estimators.uniform import uniform_policy
 from messirl.io import read_problem
 from messirl.planning import log_likelihood
 from messirl.selection import Candidate
-from messirl.selection.candidates import Bench
-from messirl.selection.cross_validation import splits
+from messirl.selection.candidates import CandidateFitter
+from messirl.selection.cross_validation import make_splits
 from messirl.similarity import RBF
 from studies import similarities as other
 from studies.common import column, draws, options, shown, write
@@ -98,23 +98,27 @@ def fits(name: str, n_expert: int, lambdas: Sequence[float] = PATH) -> list[Fit]
 
 def controls(mdp: MDP, unlabelled: Trajectories, random: np.random.Generator) -> dict[str | None, MDP]:
     """The MDP as it is, and with two base policies that say nothing of the unlabelled trips."""
-    shuffled = usual_policy(mdp, unlabelled, 10.0).copy()
+    shuffled = fit_population_policy(mdp, unlabelled, 10.0).copy()
     for allowed in np.unique(mdp.allowed, axis=0):  # rows change places among states with the same choices
         same = np.flatnonzero((mdp.allowed == allowed).all(axis=1))
         shuffled[same] = shuffled[random.permutation(same)]
-    return {None: mdp, "shuffled": mdp.based_on(shuffled), "uniform": mdp.based_on(uniform_policy(mdp, None))}
+    return {
+        None: mdp,
+        "shuffled": mdp.with_prior_policy(shuffled),
+        "uniform": mdp.with_prior_policy(uniform_policy(mdp, None)),
+    }
 
 
 def fitted(
     mdps: dict[str | None, MDP], every: Iterable[Fit], expert: Trajectories, unlabelled: Trajectories, tol: float
-) -> dict[Fit, tuple[Bench, np.ndarray]]:
+) -> dict[Fit, tuple[CandidateFitter, np.ndarray]]:
     """θ of every fit, and the bench that scores it."""
     groups: dict[str | None, list[Candidate]] = {}
     for key, candidate in every:
         groups.setdefault(key, []).append(candidate)
     table = {}
     for key, some in groups.items():
-        bench = Bench(mdps[key], expert, unlabelled, yardstick=STANDARD, tol=tol)
+        bench = CandidateFitter(mdps[key], expert, unlabelled, yardstick=STANDARD, tol=tol)
         table.update({(key, fit.candidate): (bench, fit.theta) for fit in bench.path(some)})
     return table
 
@@ -148,7 +152,7 @@ def one(folder: str, n_expert: int, seed: int) -> list[dict[str, Any]]:
     seen = {fit: bench.score(fit[1], theta, validation) for fit, (bench, theta) in table.items()}
     for name, some in named.items():
         add(name, "others", max(some, key=seen.__getitem__))
-    usual = {alpha: mdp.based_on(usual_policy(mdp, unlabelled, alpha)) for alpha in STRENGTHS}
+    usual = {alpha: mdp.with_prior_policy(fit_population_policy(mdp, unlabelled, alpha)) for alpha in STRENGTHS}
     alone = {alpha: [policy_score(based, some) for some in (validation, test, new)] for alpha, based in usual.items()}
     alpha = max(STRENGTHS, key=lambda alpha: alone[alpha][0])
     rows.append(row(ALONE, "others", Candidate("uniform", strength=alpha), *alone[alpha][1:]))
@@ -156,7 +160,7 @@ def one(folder: str, n_expert: int, seed: int) -> list[dict[str, Any]]:
     named = {name: fits(name, n_expert, SHORT) for name in FOLDED}
     every = [fit for some in named.values() for fit in some]
     seen = dict.fromkeys(every, 0.0)
-    for train, left_out in splits(mdp, expert, cv=4, random_state=0):  # five trips one by one, ten in four folds
+    for train, left_out in make_splits(mdp, expert, cv=4, random_state=0):  # five trips one by one, ten in four folds
         for fit, (bench, theta) in fitted(mdps, every, train, unlabelled, tol=1e-3).items():
             seen[fit] += bench.score(fit[1], theta, left_out)
     for name, some in named.items():

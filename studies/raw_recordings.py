@@ -21,7 +21,7 @@ from messirl._types import Floats
 from messirl.app.workflow.import_settings import ImportSettings
 from messirl.app.workflow.importing import import_recordings
 from messirl.io.folder.writer import write_problem
-from messirl.io.positions.adjacency import transitions, with_stays
+from messirl.io.positions.adjacency import add_self_transitions, transitions
 from messirl.io.positions.spatial_cells import squares
 from studies.common import column, draws, options, write
 
@@ -59,7 +59,7 @@ def world(stay: bool) -> tuple[MDP, Floats]:
     at = places.centres
     assert at is not None
     far = np.column_stack([np.linalg.norm(at - mark, axis=1) for mark in MARKS.values()])
-    moves = with_stays(places.near) if stay else places.near
+    moves = add_self_transitions(places.near) if stay else places.near
     return MDP(transitions(moves, at)[0], far, discount=DISCOUNT, start=np.full(len(at), 1.0 / len(at))), at
 
 

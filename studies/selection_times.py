@@ -107,7 +107,7 @@ def main() -> None:
         table = csv.writer(file)
         table.writerow(["source", "draw", "experts", "seconds", "chosen", "theta"])
         for name, (folder, draw, often) in SOURCES.items():
-            for number in range(arguments.draws or often) if arguments.only in (None, name) else ():
+            for number in range(arguments.draws or often) if arguments.select_kinds in (None, name) else ():
                 mdp, expert, unlabelled = draw(arguments.data / folder, np.random.default_rng([number, 1987]))
                 begun = time.perf_counter()
                 model = MESSICV(random_state=0).fit(mdp, expert, unlabelled)

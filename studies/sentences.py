@@ -19,7 +19,7 @@ import numpy as np
 from messirl import Trajectories
 from messirl.app.workflow.fitting import FitSettings, fit
 from messirl.app.workflow.narrative import HELPED, HURT, use_of
-from messirl.app.workflow.preferences import signs_of
+from messirl.app.workflow.preferences import sort_by_sign
 from messirl.app.workflow.split import Split
 from messirl.estimators.uniform import uniform_policy
 from messirl.io import Problem
@@ -70,7 +70,7 @@ def one(way: str, seed: int) -> Rows:
         if way != "base policy":  # whose weights are of what differs from the others
             found = record.preferences
             assert found is not None
-            signs = signs_of([str(j) for j in range(theta.size)], *found.ends, np.abs(found.model.theta_))
+            signs = sort_by_sign([str(j) for j in range(theta.size)], *found.ends, np.abs(found.model.theta_))
             claimed = [(int(j), 1.0) for j in signs.preferred] + [(int(j), -1.0) for j in signs.avoided]
         rows.append({
             "way": way, "seed": seed, "set": kind, "said": said, "against": against, "gain": gains[against].mean,

@@ -20,7 +20,7 @@ from messirl.inference.paired_gain import NOTHING
 from messirl.paper.domains import gridworld, highway, pit
 from messirl.planning import sample, soft_policy
 from messirl.selection import MESSICV
-from messirl.selection.candidates import Bench
+from messirl.selection.candidates import CandidateFitter
 from studies.common import Rows, column, counts, options, resumed, shown
 
 DOMAINS = {"gridworld": gridworld, "highway": highway, "pit": pit}
@@ -49,7 +49,9 @@ def one(domain: str, seed: int) -> Rows:
     for kind, others in zip(KINDS, (more, little, against), strict=True):
         model = MESSICV([scene.similarity], lambdas=LAMBDAS, random_state=seed).fit(mdp, expert, others)
         use: Any = model.use_
-        bench = Bench(mdp, expert, others, yardstick=scene.similarity, theta_prior=model.theta_prior, tol=1e-5)
+        bench = CandidateFitter(
+            mdp, expert, others, yardstick=scene.similarity, theta_prior=model.theta_prior, tol=1e-5
+        )
         using, alone = (bench.score(c, bench.fit(c), test) for c in (use.using, use.alone))
         truth = (using - alone) / int((test.lengths - 1).sum())
         claim = {"help": 1, "hurt": -1}.get(use.verdict, 0)

@@ -27,9 +27,9 @@ from messirl.data.choices import choices_of
 from messirl.planning import NoFiniteValue
 from messirl.planning.choice_scores import choice_scores
 from messirl.selection import Candidate, Validation
-from messirl.selection.candidates import Bench
-from messirl.selection.decision_rule import choose
-from messirl.selection.expert_agreement import Likeness
+from messirl.selection.candidates import CandidateFitter
+from messirl.selection.decision_rule import choose_candidate
+from messirl.selection.expert_agreement import ExpertAgreement
 
 FLAT = 1e-10  # of the largest eigenvalue: curvature below it is none
 
@@ -43,10 +43,10 @@ class Fitted:
     like : how much the unlabelled trajectories look like the expert's
     """
 
-    bench: Bench
+    bench: CandidateFitter
     thetas: list[Floats]
     validation: Validation
-    like: Likeness | None = None
+    like: ExpertAgreement | None = None
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -65,7 +65,7 @@ def best_held_out(fitted: Fitted) -> int:
 
 def shrunken(fitted: Fitted) -> int:
     """The posterior mean of the gain, if gains are normal around zero with a spread of 3 % of the default's score."""
-    found, default, n = fitted.validation, choose(fitted.validation).default, fitted.validation.steps.size
+    found, default, n = fitted.validation, choose_candidate(fitted.validation).default, fitted.validation.steps.size
     gains = [found.gain(i, default, one_error(n)) for i in range(len(fitted.candidates))]
     spread = (0.03 * found.scores[default]) ** 2
     doubts = [(gain.high - gain.mean) ** 2 * (n - 1) / (n - 3) for gain in gains]
@@ -106,19 +106,19 @@ def average(fitted: Fitted) -> Floats:
 
 
 WAYS: dict[str, Callable[[Fitted], int | Floats]] = {
-    "rule": lambda fitted: choose(fitted.validation, fitted.like).index,
+    "rule": lambda fitted: choose_candidate(fitted.validation, fitted.like).index,
     "shrunken gain": shrunken,
     "best held out": best_held_out,
     "one standard error": one_standard_error,
     "approximate leave-one-out": approximate,
     "evidence": evidence,
     "average": average,
-    "default": lambda fitted: choose(fitted.validation).default,
-    "alone": lambda fitted: choose(fitted.validation, unlabelled=False).index,
+    "default": lambda fitted: choose_candidate(fitted.validation).default,
+    "alone": lambda fitted: choose_candidate(fitted.validation, unlabelled=False).index,
 }
 
 
-def leave_one_out(bench: Bench, candidate: Candidate, theta: Floats) -> Floats:
+def leave_one_out(bench: CandidateFitter, candidate: Candidate, theta: Floats) -> Floats:
     """The log-probability of every expert trajectory under a fit to the others, (n,), without fitting or solving again.
 
     With w_i the weight of trajectory i, g_i its gradient and s_i its share of all steps, J₋ᵢ has at θ the gradient
@@ -136,7 +136,7 @@ def leave_one_out(bench: Bench, candidate: Candidate, theta: Floats) -> Floats:
     except NoFiniteValue:
         return np.full(len(expert), -np.inf)
     each = np.zeros((len(expert), theta.size))
-    np.add.at(each, choices.trip, scale * kinds[choices.kind])
+    np.add.at(each, choices.trajectory, scale * kinds[choices.kind])
     made = weights * (bench.data.trajectories.lengths[: weights.size] - 1)
     out = bench.log_probabilities(candidate, theta, expert)
     for i, (weight, left_out) in enumerate(zip(weights, made[: len(expert)] / made.sum(), strict=False)):
@@ -148,7 +148,7 @@ def leave_one_out(bench: Bench, candidate: Candidate, theta: Floats) -> Floats:
     return out
 
 
-def log_evidence(bench: Bench, candidate: Candidate, theta: Floats, seen: float) -> float:
+def log_evidence(bench: CandidateFitter, candidate: Candidate, theta: Floats, seen: float) -> float:
     """log ∫ p(experts | θ) p(θ) dθ by Laplace's method, p(θ) ∝ exp(−½ N θᵀQθ); −inf without a penalty.
 
     N, the size of the objective, brings J to the scale of Σ log π, which is `seen`. Directions that Q leaves free have
@@ -163,14 +163,14 @@ def log_evidence(bench: Bench, candidate: Candidate, theta: Floats, seen: float)
     return seen - 0.5 * n * float(theta @ q @ theta) + 0.5 * (prior - posterior) + free
 
 
-def _shares(bench: Bench, candidate: Candidate) -> tuple[Floats, float]:
+def _shares(bench: CandidateFitter, candidate: Candidate) -> tuple[Floats, float]:
     """The weight of every trajectory that is made likely, (m,), and c of the objective of choices."""
     some = bench.data.trajectories if candidate.weight > 0.0 else bench.expert
     weights = np.where(np.arange(len(some)) < len(bench.expert), 1.0, candidate.weight)
     return weights / weights.sum(), float(weights.sum()) / bench.likelihood(candidate).size
 
 
-def _penalty(bench: Bench, candidate: Candidate) -> Floats:
+def _penalty(bench: CandidateFitter, candidate: Candidate) -> Floats:
     found = bench.penalty(candidate)
     return np.zeros((bench.mdp.n_features,) * 2) if found is None else found
 

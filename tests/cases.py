@@ -47,7 +47,7 @@ class Case(NamedTuple):
 def mdp_of(problem: oracle.Problem) -> MDP:
     positional, keywords = problem.arguments()
     mdp = MDP(*positional, **keywords)
-    return mdp if problem.reference is None else mdp.based_on(problem.reference)
+    return mdp if problem.reference is None else mdp.with_prior_policy(problem.reference)
 
 
 def trajectories_of(data: list[oracle.Trajectory], actions: bool = True) -> Trajectories:

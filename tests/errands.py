@@ -39,7 +39,7 @@ def do_all_slowly(tasks):
     from messirl.paper.experiments import runner
 
     time.sleep(0.4)
-    return runner.do_all(tasks)
+    return runner.run_tasks(tasks)
 
 
 def forgotten(keys, dask_scheduler):

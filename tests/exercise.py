@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from messirl import MDP, Trajectories, optimal_policy, sample, soft_policy, soft_values, state_visitation
 from messirl.planning import Planner, iterative_paths, model_for, multithreading, visits
-from messirl.planning.batched import expectations
-from messirl.planning.goal_derivatives import goals_curvature
+from messirl.planning.batched import batched_expectations
+from messirl.planning.goal_derivatives import goals_hessian
 from messirl.planning.identifiability import unidentified
 from messirl.planning.kernels import batched_bellman, bellman, graph, multi_goal
 from messirl.planning.policy_chain import UNSCALED, Chain
@@ -77,21 +77,21 @@ for transitions in (slippery, steady):
         soft_policy(finite, reward, "noncausal")
         aimed = MDP(transitions, np.ones((*reward.shape, 1)), discount=1.0)
         sample(aimed, soft_policy(aimed, reward, goal=2), 3, random_state=0, goal=2, start=start)
-        trips = Planner.for_trips(aimed, "causal", np.array([0, 1]), np.array([2, 2]), np.full(2, 0.5))
+        trips = Planner.for_goals(aimed, "causal", np.array([0, 1]), np.array([2, 2]), np.full(2, 0.5))
         trips(reward)
         if transitions is steady:  # else every goal has a system of its own
-            goals_curvature(trips.model.solve(reward), trips.asked)
+            goals_hessian(trips.model.solve(reward), trips.active_source)
 exercise(stuck, by_state, start=last, horizon=4, discount=0.95)
 exercise(stuck, by_state, start=last, discount=0.9)
 endless = exercise(sp.csr_array(slippery.reshape(S * A, S)), by_state, discount=0.9)
-expectations([Planner(endless, "causal", start)], [np.ones(1)])
+batched_expectations([Planner(endless, "causal", start)], [np.ones(1)])
 chain = Chain(endless).follow(model_for(endless).solve(by_state).policy)
 for scale in (UNSCALED, np.ones(chain.layout.padded)):
     bellman.contract(*chain._dynamics, scale, chain.layout.pad(start), np.zeros(chain.layout.padded), 1e-3, 10)
 iterative_paths.LEAST_WORK = iterative_paths.ADVANTAGE = 0.0
 for goals in (np.array([2, 2]), np.array([2, 3])):
     linked = MDP(steady, np.ones((S, A, 1)), discount=1.0)
-    Planner.for_trips(linked, "causal", np.array([0, 1]), goals, np.full(2, 0.5))(by_step)
+    Planner.for_goals(linked, "causal", np.array([0, 1]), goals, np.full(2, 0.5))(by_step)
 multithreading.STATES = 128
 round_about = np.stack([np.eye(300), np.roll(np.eye(300), 1, axis=1)], axis=1)
 exercise(round_about, np.full(300, -2.0), start=np.full(300, 1 / 300), horizon=4, discount=0.9)

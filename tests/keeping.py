@@ -7,11 +7,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from messirl.parallel import Kept
+from messirl.parallel import KeptResult
 
 
 @dataclass(frozen=True, eq=False)
-class Here(Kept):
+class Here(KeptResult):
     value: Any
 
 

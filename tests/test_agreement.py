@@ -15,7 +15,7 @@ from messirl.app.workflow.record import DiagnosisRecord
 from messirl.inference.paired_gain import Gain
 from messirl.io import StreamedTrajectories
 from messirl.selection.diagnostics import Diagnosis
-from messirl.selection.expert_agreement import Likeness, likeness, shrunken
+from messirl.selection.expert_agreement import ExpertAgreement, measure_agreement, shrink_means
 
 NO_LEAN = Gain(0.0, 0.0, 0.0)
 short_ones = pytest.mark.filterwarnings("ignore:trajectory .* ends after:UserWarning")
@@ -37,7 +37,7 @@ def summed(steps, values):
 
 
 def found_of(x, steps, variance):
-    return Likeness(x, 0.3, 1.0, NO_LEAN, steps, variance)
+    return ExpertAgreement(x, 0.3, 1.0, NO_LEAN, steps, variance)
 
 
 def record_of(found):
@@ -56,7 +56,7 @@ def test_the_variance_between_trajectories_is_that_of_dersimonian_and_laird(seed
     w = steps / variance
     q = (w * (x - np.average(x, weights=w)) ** 2).sum()
     tau2 = max(0.0, (q - (x.size - 1)) / (w.sum() - (w**2).sum() / w.sum()))
-    found = shrunken(x, steps, variance)
+    found = shrink_means(x, steps, variance)
     assert tau2 > 0
     assert found.between**2 == pytest.approx(tau2, rel=1e-9)
     assert found.within**2 == pytest.approx(variance)
@@ -67,7 +67,7 @@ def test_estimates_and_errors_are_those_of_hendersons_mixed_model_equations(seed
     """x = μ + b + e with b ~ N(0, τ²I) and e ~ N(0, R): the inverse of their matrix holds all errors of prediction."""
     _, steps, values = simulated(seed, n=25)
     x, variance = summed(steps, values)
-    found = shrunken(x, steps, variance)
+    found = shrink_means(x, steps, variance)
     precision, n = steps / variance, x.size
     matrix = np.zeros((n + 1, n + 1))
     matrix[0, 0], matrix[0, 1:], matrix[1:, 0] = precision.sum(), precision, precision
@@ -89,12 +89,12 @@ def test_the_variance_within_is_that_of_single_steps():
         [one.states[: 2 + k].tolist() for k, one in enumerate(own[3:])],
         actions=[one.actions[: 1 + k].tolist() for k, one in enumerate(own[3:])],
     )
-    found = likeness(mdp, expert, own, random_state=0)
+    found = measure_agreement(mdp, expert, own, random_state=0)
     left = np.flatnonzero(own.leaves)
     pieces = Trajectories.from_lists(
         np.stack([own.states[left], own.states[left + 1]], axis=1).tolist(), actions=own.actions[:, None].tolist()
     )
-    single = likeness(mdp, expert, pieces, random_state=0)
+    single = measure_agreement(mdp, expert, pieces, random_state=0)
     x, variance = summed(own.lengths - 1, single.unlabelled)
     assert_array_equal(found.steps, own.lengths - 1)
     assert_allclose(found.unlabelled, x, rtol=1e-6)
@@ -106,7 +106,7 @@ def test_the_variance_within_is_that_of_single_steps():
 def test_files_give_the_same_agreement_as_memory(tmp_path, kind):
     mdp, expert, walks = problem(kind)
     streamed = StreamedTrajectories(spread(table_of(walks), tmp_path / "w"), chunk_rows=9)
-    one, other = (likeness(mdp, expert[:4], some, random_state=0) for some in (walks, streamed))
+    one, other = (measure_agreement(mdp, expert[:4], some, random_state=0) for some in (walks, streamed))
     assert other.variance == pytest.approx(one.variance, rel=1e-9)
     for name in ("values", "low", "high"):
         assert_allclose(getattr(other.agreement, name), getattr(one.agreement, name), rtol=1e-9)
@@ -119,7 +119,7 @@ def test_intervals_hold_the_true_agreement_of_short_and_of_long_trajectories():
     held, short = [], []
     for seed in range(60):
         truth, steps, values = simulated(seed)
-        found = shrunken(*_means(steps, values))
+        found = shrink_means(*_means(steps, values))
         held += ((found.low < truth) & (truth < found.high)).tolist()
         short += (steps < 6).tolist()
     held, short = np.array(held), np.array(short)
@@ -132,7 +132,7 @@ def test_shrunken_values_recover_a_ranking_better_than_raw_ones():
     for seed in range(40):
         truth, steps, values = simulated(seed)
         x, variance = summed(steps, values)
-        found = shrunken(x, steps, variance)
+        found = shrink_means(x, steps, variance)
         raw.append((spearmanr(x, truth).statistic, ((x - truth) ** 2).mean()))
         shrunk.append((spearmanr(found.values, truth).statistic, ((found.values - truth) ** 2).mean()))
     (rank, error), (better, smaller) = np.mean(raw, axis=0), np.mean(shrunk, axis=0)
@@ -170,7 +170,7 @@ def corridor(seed):
 def test_trips_of_two_steps_are_neither_first_nor_last_by_luck(seed):
     """By raw values two steps to the right, or the left, are ahead of 200 steps of an expert, or of its opposite."""
     mdp, expert, every = corridor(seed)
-    found = likeness(mdp, expert, every, random_state=0)
+    found = measure_agreement(mdp, expert, every, random_state=0)
     steps = every.lengths - 1
     assert steps[found.unlabelled.argmax()] == steps[found.unlabelled.argmin()] == 2, "what they say by themselves"
     most, least = record_of(found).extremes(5)
@@ -241,8 +241,8 @@ def test_where_trajectories_do_not_differ_longer_ones_count_for_more():
 def test_a_trajectory_without_a_step_is_taken_for_the_mean():
     _, steps, values = simulated(6, n=20)
     x, variance = summed(steps, values)
-    rest = shrunken(x, steps, variance)
-    found = shrunken(np.append(x, 0.0), np.append(steps, 0), variance)
+    rest = shrink_means(x, steps, variance)
+    found = shrink_means(np.append(x, 0.0), np.append(steps, 0), variance)
     assert_allclose(found.values, np.append(rest.values, rest.mean))
     assert (found.high - found.low).argmax() == 20
 
@@ -250,7 +250,7 @@ def test_a_trajectory_without_a_step_is_taken_for_the_mean():
 def test_what_is_ruled_out_comes_last_and_counts_for_no_other():
     _, steps, values = simulated(7, n=20)
     x, variance = summed(steps, values)
-    rest = shrunken(x, steps, variance)
+    rest = shrink_means(x, steps, variance)
     found = found_of(np.append(x, -np.inf), np.append(steps, 3), variance)
     assert_allclose(found.agreement.values[:20], rest.values)
     assert found.agreement.values[20] == -np.inf
@@ -265,11 +265,11 @@ def test_without_noise_and_where_it_is_not_known_nothing_is_shrunk(variance):
     assert np.isnan(found.agreement.low).all() == np.isnan(variance)
     most, least = found.extremes(1)
     assert (most.tolist(), least.tolist()) == ([0], [1])
-    assert_array_equal(Likeness(x, 0.3, 1.0, NO_LEAN).agreement.values, x)
+    assert_array_equal(ExpertAgreement(x, 0.3, 1.0, NO_LEAN).agreement.values, x)
 
 
 def test_a_single_trajectory_is_its_own_mean():
-    found = shrunken(np.array([0.4]), np.array([25]), 1.0)
+    found = shrink_means(np.array([0.4]), np.array([25]), 1.0)
     assert_allclose([found.values[0], found.mean], 0.4)
     assert_allclose(found.high - 0.4, norm.ppf(0.975) / 5)
 

@@ -14,11 +14,11 @@ import pytest
 from folders import PARK, park
 
 from messirl import MDP, MESSI, MESSICV, MaxEntIRL, Trajectories, estimation_table, load, weight_ratio
-from messirl._files import beside
+from messirl._files import atomic_path
 from messirl.app import cli
 from messirl.app.workflow.importing import import_recordings
 from messirl.estimators import SSIRL, BehaviourCloning
-from messirl.estimators._convergence_report import quietly
+from messirl.estimators._convergence_report import ignore_convergence_warnings
 from messirl.inference import FewClustersWarning
 from messirl.io import Hexagons, InputError, KMeans, Recording, read_problem, read_trajectories
 from messirl.io.recordings.files import recordings_from_numpy
@@ -71,7 +71,7 @@ def test_what_stood_beside_an_earlier_result_is_not_written_over(run, tmp_path):
 def test_a_device_is_never_replaced_by_a_file(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(OSError, match="not a regular file"), beside(pipe) as part:
+    with pytest.raises(OSError, match="not a regular file"), atomic_path(pipe) as part:
         part.write_text("new")
     assert pipe.is_fifo()
     assert os.listdir(tmp_path) == ["pipe"]
@@ -79,7 +79,7 @@ def test_a_device_is_never_replaced_by_a_file(tmp_path):
 
 def test_a_model_is_not_saved_in_place_of_a_folder(tmp_path):
     mdp = MDP(np.array([[[1.0, 0.0], [0.0, 1.0]]] * 2), np.eye(2), discount=1, horizon=3)
-    with quietly():
+    with ignore_convergence_warnings():
         model = MaxEntIRL(ridge=1.0).fit(mdp, Trajectories.from_lists([[0, 0, 1], [0, 1, 1]]))
     with pytest.raises(IsADirectoryError, match="cannot write a file: a folder has this name"):
         model.save(tmp_path)
@@ -270,7 +270,7 @@ def test_a_file_that_cannot_be_written_is_called_as_it_was_given(tmp_path):
     new = tmp_path / "tables" / "new.csv"
 
     def written_too_late():
-        with beside(new) as part:
+        with atomic_path(new) as part:
             new.parent.rmdir()
             part.write_text("")
 
@@ -328,12 +328,12 @@ def small(offset=0.0, **options):
 
 def test_a_feature_that_hardly_varies_beside_its_size_is_named_with_what_to_do(tmp_path, run):
     mdp, expert = small(offset=1e12)
-    with quietly():
-        said = MaxEntIRL(ridge=0.1).fit(mdp, expert).remarks_[-1]
+    with ignore_convergence_warnings():
+        said = MaxEntIRL(ridge=0.1).fit(mdp, expert).warnings_[-1]
     assert said.startswith("the values of 'height' vary by only 0.47 around 1e+12")
     assert "subtract a constant" in said
     for fine in (0.0, 1e3):
-        assert not any("vary by only" in text for text in MaxEntIRL(ridge=0.1).fit(*small(offset=fine)).remarks_)
+        assert not any("vary by only" in text for text in MaxEntIRL(ridge=0.1).fit(*small(offset=fine)).warnings_)
     text = PARK["states.csv"]
     for label, green in (("gate", 0), ("pond", 1), ("wood", 1), ("café", 0)):
         text = text.replace(f"{label},{green},", f"{label},{10**9 + green},")
@@ -367,7 +367,7 @@ def test_a_table_of_estimates_is_refused_for_trajectories_that_were_not_fitted_t
 )
 def test_what_is_no_truth_value_and_what_is_only_a_class_is_refused(model, message):
     mdp, some = small()
-    with pytest.raises(TypeError, match=re.escape(message)), quietly():
+    with pytest.raises(TypeError, match=re.escape(message)), ignore_convergence_warnings():
         model.fit(mdp, some, some)
 
 

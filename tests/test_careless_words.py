@@ -14,7 +14,7 @@ from folders import PARK, grid, park
 
 from messirl import MDP, MaxEntIRL, Trajectories
 from messirl.app import cli
-from messirl.app.workflow.narrative import Signs, _preferences
+from messirl.app.workflow.narrative import FeatureSigns, _preferences
 from messirl.io import InputError, Problem, check_problem
 from messirl.io.recording_sources import read_recordings
 from messirl.io.recordings.files import recordings_from_numpy
@@ -108,7 +108,7 @@ def test_places_named_as_missing_values_are_said_to_count_as_missing(run, tmp_pa
 
 def test_a_prior_policy_is_compared_with_in_grammatical_sentences():
     who, versus = "the experts (6 trajectories)", "compared with the unlabelled trajectories"
-    none = Signs([], [], ["cost"], [])
+    none = FeatureSigns([], [], ["cost"], [])
     assert _preferences(who, none, "b", versus).startswith(f"No preference of {who} {versus} is significant at 5 %")
     assert _preferences(who, replace(none, unclear=[]), "b", versus).startswith(
         f"No preference of {who} {versus} can be claimed"

@@ -191,7 +191,7 @@ def test_a_barrier_is_least_where_it_was_made_and_has_exact_derivatives(with_goa
     mdp, expert = near_the_edge(3, with_goals=with_goals)
     objective = Objective.from_trajectories(mdp, expert, objective="choices")
     centre, theta = np.array([-4.0, 0.1, 0.0, 0.2]), np.array([-3.5, -0.1, 0.2, 0.0])
-    guarded = objective.behind(objective.barrier(centre), 0.7)
+    guarded = objective.minus_barrier(objective.barrier(centre), 0.7)
     assert_allclose(guarded(centre).gradient, objective(centre).gradient, rtol=1e-8, atol=1e-10)
     fall = objective(theta).value - guarded(theta).value - (objective(centre).value - guarded(centre).value)
     assert fall > 0.0

@@ -16,12 +16,12 @@ from seeds import generator
 
 from messirl import MESSI, MaxEntIRL, plot
 from messirl.app.report.fit.fit_page import write_fit_report
-from messirl.app.report.fit.prior_policy_section import base_figure, base_section
+from messirl.app.report.fit.prior_policy_section import prior_policy_figure, prior_section
 from messirl.app.workflow.fitting import FitSettings, fit
-from messirl.app.workflow.policy_change import base_score, change_of
+from messirl.app.workflow.policy_change import policy_change, prior_score
 from messirl.app.workflow.record import FitRecord
-from messirl.app.workflow.split import Parts, Split
-from messirl.estimators.registry import COMPARED, LIGHT
+from messirl.app.workflow.split import DividedProblem, Split
+from messirl.estimators.registry import COMPARED, DEFAULT_POOLING_WEIGHT
 from messirl.io import Problem, read_problem
 
 mpl.use("Agg")
@@ -41,8 +41,8 @@ def based(kind, **changes):
     model = MaxEntIRL(ridge=0.1, reference="unlabelled").fit(mdp, expert, unlabelled)
     n = mdp.n_states
     record = FitRecord("a maze", model, xy=plot.grid(3, 3) if n == 9 else generator(0).normal(size=(n, 2)))
-    parts = Parts(Problem(mdp, expert + unlabelled), expert, unlabelled, expert)
-    return replace(record, change=change_of(model, record.policy, parts), **changes), parts
+    parts = DividedProblem(Problem(mdp, expert + unlabelled), expert, unlabelled, expert)
+    return replace(record, change=policy_change(model, record.policy, parts), **changes), parts
 
 
 # ------------------------------------------------------------ numbers
@@ -78,7 +78,7 @@ def test_states_stand_by_visits_times_divergence_and_only_where_somebody_chose(k
 def test_the_base_policy_alone_is_a_fit_whose_weights_are_zero(kind):
     mdp, expert, unlabelled = problem(kind)
     model = MaxEntIRL(reference="unlabelled", theta_max=1e-12, objective="counts")
-    assert_allclose(base_score(based(kind)[0].model.mdp_, expert), quiet(model, mdp, expert, unlabelled), atol=1e-9)
+    assert_allclose(prior_score(based(kind)[0].model.mdp_, expert), quiet(model, mdp, expert, unlabelled), atol=1e-9)
 
 
 def quiet(model, mdp, expert, unlabelled):
@@ -94,7 +94,7 @@ def test_without_a_base_policy_there_is_no_change():
     mdp, expert, unlabelled = problem("finite")
     model = MESSI().fit(mdp, expert, unlabelled)
     record = FitRecord("plain", model)
-    assert change_of(model, record.policy, Parts(Problem(mdp, expert), expert, unlabelled, None)) is None
+    assert policy_change(model, record.policy, DividedProblem(Problem(mdp, expert), expert, unlabelled, None)) is None
 
 
 # ------------------------------------------------------------ from a folder to the page
@@ -148,7 +148,11 @@ def test_a_fit_that_is_one_of_the_methods_stands_there_once(folder_problem):
     for settings, name, instead in (
         (FitSettings("maxent"), "MaxEnt-IRL", "MaxEnt-IRL"),
         (FitSettings("maxent", reference="unlabelled"), "MaxEnt-IRL with base policy", "base policy"),
-        (FitSettings("maxent", unlabelled_weight=LIGHT), f"MaxEnt-IRL with pooling at {LIGHT:g}", "light pooling"),
+        (
+            FitSettings("maxent", unlabelled_weight=DEFAULT_POOLING_WEIGHT),
+            f"MaxEnt-IRL with pooling at {DEFAULT_POOLING_WEIGHT:g}",
+            "light pooling",
+        ),
     ):
         names = [score.name for score in fit(folder_problem, SPLIT, settings).scores]
         assert names[0] == name
@@ -175,7 +179,7 @@ def test_standard_errors_are_of_fits_to_experts_alone(folder_problem):
 @pytest.mark.drawn
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_base_policy_of_every_kind_of_problem_can_be_drawn(kind, tmp_path):
-    base_section(based(kind)[0], tmp_path, "")
+    prior_section(based(kind)[0], tmp_path, "")
     assert ET.parse(tmp_path / "base.svg").getroot().findall(".//{*}path")
 
 
@@ -187,7 +191,7 @@ def test_every_kind_of_problem_shows_its_base_policy_with_a_map_and_without(kind
     assert "action that rises most" in page.text
     assert "nan" not in page.text
     assert (tmp_path / "map" / "figures" / "base.svg").is_file()
-    bare = "".join(base_section(replace(record, xy=None), tmp_path / "none", ""))
+    bare = "".join(prior_section(replace(record, xy=None), tmp_path / "none", ""))
     assert "action that rises most" in bare
     assert "nan" not in bare
     assert not (tmp_path / "none" / "base.svg").exists()
@@ -200,10 +204,10 @@ def test_states_on_a_line_are_seen_and_have_no_arrows(folder_problem):
     assert not record.on_a_line
 
     def arrows(one):
-        kinds = [type(item).__name__ for ax in base_figure(one).axes for item in ax.collections]
+        kinds = [type(item).__name__ for ax in prior_policy_figure(one).axes for item in ax.collections]
         return kinds.count("PolyCollection")
 
     assert arrows(record) == 2
     assert arrows(line) == 0
-    low, high = base_figure(line).axes[0].get_ylim()
+    low, high = prior_policy_figure(line).axes[0].get_ylim()
     assert high - low >= 0.1 * 15

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from messirl._checks import fraction, is_number, is_whole, number, whole
+from messirl._checks import check_fraction, check_integer, check_number, is_number, is_whole
 
 
 @pytest.mark.parametrize(("value", "a_whole", "a_number"), [(3, True, True), (np.int8(3), True, True)])
@@ -32,8 +32,8 @@ def test_flags_text_and_arrays_are_no_numbers(value):
 @pytest.mark.parametrize(("value", "least"), [(0, 1), (1.0, 1), (True, 1), (1, 2), (None, 0)])
 def test_what_is_not_whole_or_too_small_is_named(value, least):
     with pytest.raises(ValueError, match=re.escape(f"n={value!r}: it must be a whole number >= {least}")):
-        whole("n", value, least)
-    assert whole("n", np.int64(least), least) == least
+        check_integer("n", value, least)
+    assert check_integer("n", np.int64(least), least) == least
 
 
 @pytest.mark.parametrize(
@@ -41,15 +41,15 @@ def test_what_is_not_whole_or_too_small_is_named(value, least):
 )
 def test_a_fraction_is_between_0_and_1(value, shown):
     with pytest.raises(ValueError, match=f"level={shown}: it must be between 0 and 1, for example 0.95"):
-        fraction("level", value)
-    assert fraction("level", np.float64(0.95)) == 0.95
+        check_fraction("level", value)
+    assert check_fraction("level", np.float64(0.95)) == 0.95
 
 
 def test_a_number_lies_within_its_limits():
-    assert number("tol", 0, least=0.0) == 0.0
+    assert check_number("tol", 0, least=0.0) == 0.0
     with pytest.raises(ValueError, match="tol=0: it must be finite and > 0"):
-        number("tol", 0, above=0.0)
+        check_number("tol", 0, above=0.0)
     with pytest.raises(ValueError, match="tol=inf: it must be finite and >= 1"):
-        number("tol", np.inf, least=1.0)
+        check_number("tol", np.inf, least=1.0)
     with pytest.raises(TypeError, match="tol='1': it must be a number"):
-        number("tol", "1", least=0.0)
+        check_number("tol", "1", least=0.0)

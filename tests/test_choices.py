@@ -19,7 +19,7 @@ from worlds import ROUNDING, ring, to_rounding, without_actions
 
 import messirl
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories
-from messirl.objective import Objective, SharedChoices
+from messirl.objective import Objective, UncertainChoices
 from messirl.similarity import RBF
 
 pytestmark = [pytest.mark.filterwarnings("ignore::messirl.IdentifiabilityWarning")]
@@ -105,7 +105,7 @@ def test_moves_that_one_action_makes_tell_the_action(number):
         for states, _, _ in expert
         for s, j in pairwise(states)
     )
-    assert isinstance(objective, SharedChoices) == ambiguous
+    assert isinstance(objective, UncertainChoices) == ambiguous
     if not ambiguous:  # the chance of the move is all that differs
         known = objective_of(number)(theta)
         assert_allclose(objective(theta).gradient, known.gradient, **EXACT)
@@ -133,7 +133,7 @@ def test_what_weighs_nothing_may_be_where_nothing_else_gets_to():
     moves = Trajectories.from_lists([[0, 1, 2], [0, 2], [3, 4, 5]])
     one = Objective.from_trajectories(mdp, moves, sample_weight=[1.0, 2.0, 0.0], objective="choices")
     two = Objective.from_trajectories(mdp, moves[:2], sample_weight=[1.0, 2.0], objective="choices")
-    assert isinstance(one, SharedChoices)
+    assert isinstance(one, UncertainChoices)
     at = np.array([-2.0, -1.0])
     assert one(at).value == pytest.approx(two(at).value, rel=1e-12)
     assert_allclose(one(at).gradient, two(at).gradient, rtol=1e-12)

@@ -11,7 +11,7 @@ from problems import problem
 from seeds import pinned
 
 from messirl.selection import Candidate
-from messirl.selection.candidates import Bench
+from messirl.selection.candidates import CandidateFitter
 from messirl.similarity import CompleteGraph
 from studies import choosing
 from studies.choosing import Draw, regrets, summary
@@ -73,13 +73,13 @@ def test_leave_one_out_by_a_newton_step_is_near_where_one_expert_moves_little(ki
     some = list(different.values())[:5]
     n, options = len(some), {"yardstick": choosing.STANDARD, "tol": 1e-9}
     expert = expert[np.tile(some, 32)]  # each is one of very many like it: what the step leaves out is of second order
-    bench = Bench(mdp, expert, unlabelled, **options)
+    bench = CandidateFitter(mdp, expert, unlabelled, **options)
     q, theta, steps = bench.penalty(candidate), bench.fit(candidate), expert.lengths[:n] - 1
     if np.abs(bench.likelihood(candidate).penalised(q)(theta).gradient).max() > 1e-3:
         pytest.skip("so strong a penalty draws θ to the edge of finite values: no optimum, and no step from it")
     exact = np.empty(n)
     for i in range(n):
-        part = Bench(mdp, expert[np.delete(np.arange(len(expert)), i)], unlabelled, **options)
+        part = CandidateFitter(mdp, expert[np.delete(np.arange(len(expert)), i)], unlabelled, **options)
         part.penalty = lambda candidate: q  # the step keeps it
         exact[i] = part.log_probabilities(candidate, part.fit(candidate), expert[[i]])[0]
     gap = np.abs(leave_one_out(bench, candidate, theta)[:n] - exact) / steps
@@ -91,7 +91,7 @@ def test_the_evidence_of_one_weight_is_an_integral():
     with pinned():  # how near Laplace's method comes depends on the draw
         mdp, expert, _ = problem.__wrapped__("endless")
     mdp = mdp.replace(features=mdp.feature_rows[:, :1])
-    bench, candidate = Bench(mdp, expert, None, yardstick=CompleteGraph()), Candidate("RidgeStd", 0.1)
+    bench, candidate = CandidateFitter(mdp, expert, None, yardstick=CompleteGraph()), Candidate("RidgeStd", 0.1)
     theta, q = bench.fit(candidate), float(bench.penalty(candidate)[0, 0])
     n = expert.lengths.size * (expert.lengths[0] - 1) * (1.0 - mdp.discount)  # n / c, of endless ones
     grid = np.linspace(-10.0, 10.0, 801)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from messirl.paper.experiments.claims import decide
+from messirl.paper.experiments.claims import evaluate_claims
 from messirl.paper.experiments.curves import Curves, interval
 from messirl.paper.experiments.paper_settings import SETTINGS
 from messirl.paper.experiments.training_runs import trials
@@ -44,7 +44,11 @@ def table(curves):
 
 
 def verdict(curves, claim, domain="pit", solver="paper"):
-    (row,) = (r for r in decide(table(curves)) if r["id"] == claim and r["domain"] == domain and r["solver"] == solver)
+    (row,) = (
+        r
+        for r in evaluate_claims(table(curves))
+        if r["id"] == claim and r["domain"] == domain and r["solver"] == solver
+    )
     return row["verdict"]
 
 
@@ -258,7 +262,7 @@ def test_one_point_below_maxent_is_enough_to_refute_that_nu_suffices_and_is_the_
     performance = performance + (x == 0.25)[:, None] * 40 * WOBBLE[:RUNS]  # nothing is known there
     performance = performance - 0.15 * (x == 0.5)[:, None]  # and here it is worse beyond doubt
     made = {("pit", "nu", "MaxEnt"): curve(x, 0.0, wobble=2.0), ("pit", "nu", "MESSI-mu1"): (x, performance, norm)}
-    (row,) = (r for r in decide(table(made)) if r["id"] == "nu-suffices-mu1")
+    (row,) = (r for r in evaluate_claims(table(made)) if r["id"] == "nu-suffices-mu1")
     assert row["verdict"] == FAILS
     assert row["evidence"]["high"] < 0
     assert "ν = 0.5" in row["note"].split(";")[0]
@@ -349,7 +353,7 @@ def test_a_larger_advantage_in_the_pit_is_found_as_planted(solver, gain, wanted)
 
 
 def test_every_claim_says_what_it_is_where_it_stands_and_how_it_is_tested():
-    found = decide(everything(4))
+    found = evaluate_claims(everything(4))
     assert len({(r["id"], r["domain"], r["solver"]) for r in found}) == len(found)
     for r in found:
         assert r["text"].endswith(".")
@@ -367,13 +371,13 @@ def test_every_claim_says_what_it_is_where_it_stands_and_how_it_is_tested():
 
 @pytest.mark.parametrize("runs", [1, 2, 3, 5])
 def test_claims_are_plain_data_with_finite_numbers_however_few_the_runs(runs):
-    found = decide(everything(runs, ("highway", "pit")))
+    found = evaluate_claims(everything(runs, ("highway", "pit")))
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found
 
 
 def test_one_run_decides_nothing_that_needs_an_interval():
-    for r in decide(everything(1, ("pit",))):
+    for r in evaluate_claims(everything(1, ("pit",))):
         assert r["verdict"] == UNDECIDED or r["id"] in ("nu-one", "theta-saturates"), r["id"]
 
 
@@ -381,24 +385,24 @@ def test_one_run_decides_nothing_that_needs_an_interval():
 def test_a_table_with_one_figure_decides_what_it_can(figure):
     every = everything(4, ("pit",))
     part = every.filter(pa.compute.equal(every["figure"], figure))
-    assert {r["domain"] for r in decide(part)} == {"pit"}
+    assert {r["domain"] for r in evaluate_claims(part)} == {"pit"}
 
 
 def test_a_short_training_leaves_out_what_it_cannot_decide():
-    found = {r["id"] for r in decide(everything(4, ("pit",), iterations=10))}
+    found = {r["id"] for r in evaluate_claims(everything(4, ("pit",), iterations=10))}
     assert "max-beats-maxent" in found
     assert "benefit-soon" not in found
 
 
 def test_the_highway_with_a_further_view_has_its_own_verdicts():
-    assert {r["domain"] for r in decide(everything(4, ("highway-far",)))} == {"highway-far"}
+    assert {r["domain"] for r in evaluate_claims(everything(4, ("highway-far",)))} == {"highway-far"}
 
 
 def test_a_variant_that_is_no_setting_is_left_out():
     made = {("pit: lambda0 halved", "iterations", "MaxEnt"): curve(STEPS, 0.0)}
-    assert decide(table(made)) == []
+    assert evaluate_claims(table(made)) == []
 
 
 def test_a_table_that_keeps_only_the_end_of_curves_decides_what_it_can():
     ends = {("pit", "em", name): curve([100], [final]) for name, final in (("EM-1", -1.0), ("MESSI-mu1", 0.0))}
-    assert [row for row in decide(table(ends)) if "EM" in row["text"]] == []
+    assert [row for row in evaluate_claims(table(ends)) if "EM" in row["text"]] == []

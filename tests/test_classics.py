@@ -205,6 +205,6 @@ def test_parameters_that_are_arrays_come_back(name, tmp_path):
 def test_more_policies_than_fit_in_memory_are_refused_before_they_are_found(monkeypatch):
     mdp, expert, _ = problem("endless")
     monkeypatch.setattr("messirl._memory_guard.LITTLE", 0)
-    monkeypatch.setattr("messirl._memory_guard.available", lambda: 1000.0)
+    monkeypatch.setattr("messirl._memory_guard.available_memory", lambda: 1000.0)
     with pytest.raises(MemoryError, match=r"7 policies and a mixture of them would take .* allow fewer policies"):
         made("MWAL").fit(mdp, expert)

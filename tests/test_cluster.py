@@ -29,7 +29,7 @@ import messirl
 from messirl import MESSI, cluster, parallel
 from messirl.app import cli
 from messirl.data.feature_counts import feature_counts
-from messirl.data.streamed_summary import gathered
+from messirl.data.streamed_summary import gather_statistics
 from messirl.io import StreamedTrajectories, read_problem, write_trajectories
 from messirl.io.folder.labels import Labels
 from messirl.paper.experiments import reproduction as whole, runner
@@ -219,8 +219,8 @@ def test_the_penalty_is_added_up_by_the_workers_with_the_same_result(tmp_path, t
     here = MESSI(lambda0=0.1).fit(mdp, expert, walks)
     streamed = StreamedTrajectories(files, executor=two)
     there = MESSI(lambda0=0.1).fit(mdp, expert, streamed)
-    counts = gathered(mdp, streamed, counted=True).counts
-    assert sum(isinstance(block, parallel.Kept) for block in counts.blocks) == 5
+    counts = gather_statistics(mdp, streamed, counted=True).counts
+    assert sum(isinstance(block, parallel.KeptResult) for block in counts.blocks) == 5
     assert_allclose(there.penalty_matrix_, here.penalty_matrix_, rtol=1e-8, atol=1e-10)
     assert_allclose(there.theta_, here.theta_, rtol=1e-4, atol=1e-6)
 
@@ -391,7 +391,7 @@ def test_a_worker_killed_in_the_middle_does_not_change_the_table(tmp_path, monke
     todo = tasks(5, pit=TINY)
     here, there = opened(tmp_path / "here"), opened(tmp_path / "there")
     runner.run(here, todo, 1, silent)
-    monkeypatch.setattr(runner, "do_all", do_all_slowly)
+    monkeypatch.setattr(runner, "run_tasks", do_all_slowly)
     with started(tmp_path) as dask, connected(dask) as executor:
         heard = []
 
@@ -411,7 +411,7 @@ def test_counts_that_are_lost_with_a_worker_are_made_again(tmp_path, monkeypatch
     mdp, _, walks, files = in_files(tmp_path, monkeypatch)
     with started(tmp_path) as dask, connected(dask) as executor:
         streamed = StreamedTrajectories(files, executor=executor)
-        counts = gathered(mdp, streamed, counted=True).counts
+        counts = gather_statistics(mdp, streamed, counted=True).counts
         before = counts.sum()
         os.kill(dask.workers[0].pid, signal.SIGKILL)
         wait_until(lambda: len(executor.client.nthreads()) == 1)
@@ -459,10 +459,10 @@ def test_a_scheduler_that_is_gone_is_noticed(tmp_path, number):
 def test_with_the_scheduler_killed_finished_work_is_kept_and_the_command_goes_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("messirl.paper.experiments.result_store.commit", lambda: "abcdef")
     monkeypatch.setattr(whole, "SETTINGS", {"pit": TINY})
-    monkeypatch.setattr(whole, "decide", lambda table: [])
+    monkeypatch.setattr(whole, "evaluate_claims", lambda table: [])
     monkeypatch.setattr("messirl.app.report.paper.reproduction_page.write_report", lambda *_: "page")
     whole.reproduce(Plan(tmp_path / "here", runs=6), silent)
-    monkeypatch.setattr(runner, "do_all", do_all_slowly)
+    monkeypatch.setattr(runner, "run_tasks", do_all_slowly)
     wanted, out = (tmp_path / "here" / "results.parquet").read_bytes(), tmp_path / "there"
 
     def command(address):

@@ -15,7 +15,7 @@ from seeds import generator, pinned
 import messirl
 from messirl import MaxEntIRL, estimation_table, weight_ratio
 from messirl.app import cli
-from messirl.app.workflow.hypothesis_tests import two_of
+from messirl.app.workflow.hypothesis_tests import parse_ratio
 from messirl.io import Problem, read_problem, write_problem
 
 PLAIN = ["--no-baselines", "--no-report"]
@@ -140,9 +140,9 @@ def test_what_has_no_honest_answer_is_refused_in_one_sentence(made, capsys, tmp_
 
 
 def test_a_feature_with_a_slash_in_its_name_is_found_where_there_is_one_reading():
-    assert two_of("km/h/toll", ["km/h", "toll"]) == ("km/h", "toll")
+    assert parse_ratio("km/h/toll", ["km/h", "toll"]) == ("km/h", "toll")
     with pytest.raises(ValueError, match=r"`ratio` a/b/c can be read in 2 ways: rename a feature"):
-        two_of("a/b/c", ["a", "b/c", "a/b", "c"])
+        parse_ratio("a/b/c", ["a", "b/c", "a/b", "c"])
 
 
 def test_a_denominator_that_may_be_zero_is_told(capsys, tmp_path):

@@ -17,14 +17,14 @@ from worlds import drawn
 import messirl
 from messirl import MDP, MESSI
 from messirl.app import cli
-from messirl.app.cli._parser import Parser, filled
+from messirl.app.cli._parser import Parser, settings_from_options
 from messirl.app.cli.select import add
 from messirl.app.report.common.number_format import as_sentence
 from messirl.app.workflow.split import Split, divide
 from messirl.io import Problem, read_problem, write_problem
 from messirl.selection import MESSICV, bootstrap, decision_rule, messicv, nested_score
 from messirl.selection.diagnostics import diagnose
-from messirl.selection.expert_agreement import Likeness
+from messirl.selection.expert_agreement import ExpertAgreement
 from messirl.selection.resampling import stability
 from messirl.similarity import RBF
 
@@ -75,7 +75,7 @@ def data_of(folder, *words):
     parser = Parser(prog="messirl select")
     add(parser)
     arguments = parser.parse_args([str(folder), *words])
-    return arguments, divide(read_problem(folder), filled(Split, vars(arguments)))
+    return arguments, divide(read_problem(folder), settings_from_options(Split, vars(arguments)))
 
 
 # ------------------------------------------------------------ which rows
@@ -321,7 +321,7 @@ def test_a_diagnosis_begins_with_what_held_out_experts_gain_and_its_interval(con
 def test_the_default_is_kept_where_nothing_is_clearly_better_and_how_many_experts_would_settle_it(
     run, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(Likeness, "leaning", True)
+    monkeypatch.setattr(ExpertAgreement, "is_significant", True)
     with pinned():  # whether anything does better is chance
         folder = grid(tmp_path / "grid")
     said = run("select", folder, *SMALL, "--out", tmp_path)
@@ -361,7 +361,7 @@ def as_chosen(method, **knobs):
     def choose(validation, like=None, *, unlabelled=True):
         fits = [c.method == method and all(getattr(c, k) == v for k, v in knobs.items()) for c in validation.candidates]
         return replace(
-            decision_rule.choose(validation, like, unlabelled=unlabelled),
+            decision_rule.choose_candidate(validation, like, unlabelled=unlabelled),
             index=(i := fits.index(True)),
             candidate=validation.candidates[i],
         )
@@ -381,7 +381,7 @@ def as_chosen(method, **knobs):
     ],
 )
 def test_the_next_command_fits_exactly_what_was_chosen(folder, run, tmp_path, monkeypatch, method, knobs):
-    monkeypatch.setattr(messicv, "choose", as_chosen(method, **knobs))
+    monkeypatch.setattr(messicv, "choose_candidate", as_chosen(method, **knobs))
     words = [*SPLIT, "--lambdas", "0.1", "--cv", "2", "--seed", "3", "--n-expert", "8", "--n-unlabelled", "8"]
     found = read_json(run("select", folder, *words, "--json", "--out", tmp_path / "s"))
     assert found["chosen"]["method"] == method
@@ -416,12 +416,14 @@ def test_diagnose_says_what_the_library_says(folder, run, tmp_path):
         rows = list(csv.DictReader(file))
     ids = [int(row["trajectory_id"]) for row in rows]
     assert read_problem(folder).trajectories[ids] == data.unlabelled
-    np.testing.assert_allclose([float(row["likeness"]) for row in rows], own.likeness.unlabelled, rtol=1e-9)
+    np.testing.assert_allclose(
+        [float(row["likeness"]) for row in rows], own.agreement_with_experts.unlabelled, rtol=1e-9
+    )
     np.testing.assert_allclose([float(row["share"]) for row in rows], own.share, rtol=1e-6)
     assert sum(row["influence"] != "" for row in rows) == 4
-    best = int(np.argmax(own.likeness.unlabelled))
+    best = int(np.argmax(own.agreement_with_experts.unlabelled))
     assert found["most_alike"][0]["trajectory_id"] == str(ids[best])
-    worst = int(np.argmin(own.likeness.unlabelled))
+    worst = int(np.argmin(own.agreement_with_experts.unlabelled))
     assert found["least_alike"][0]["trajectory_id"] == str(ids[worst])
     top = int(np.nanargmax(own.influence))
     assert found["most_influential"][0]["trajectory_id"] == str(ids[top])

@@ -18,7 +18,7 @@ from messirl import Trajectories, sample, soft_policy
 from messirl.app import cli
 from messirl.app.workflow import comparison
 from messirl.app.workflow.comparison import CompareSettings, FolderCase, benchmark
-from messirl.app.workflow.comparison_record import ContestRecord
+from messirl.app.workflow.comparison_record import ComparisonRecord
 from messirl.estimators import BehaviourCloning, DemoDICE, UniformPolicy
 from messirl.estimators.registry import BOTH, EXPERT, METHODS, Method
 from messirl.estimators.uniform import uniform_policy
@@ -27,8 +27,8 @@ from messirl.inference.paired_gain import Gain
 from messirl.io.interop.gym import gym_reward
 from messirl.paper.domains import garnet, network
 from messirl.paper.experiments import hyperparameter_grids, method_comparison, rankings
-from messirl.paper.experiments.benchmark_tasks import WORLDS, Case
-from messirl.paper.experiments.method_comparison import SCHEMA, UNKNOWN, Scale, judged, named, origin_of
+from messirl.paper.experiments.benchmark_tasks import TASKS, Case
+from messirl.paper.experiments.method_comparison import SCHEMA, UNKNOWN, Scale, evaluate_method, find_methods, origin_of
 from messirl.paper.experiments.rankings import Cell
 from messirl.paper.experiments.toy_text import TOYS, environment, toy_text
 from messirl.planning.solve_counter import tally
@@ -61,7 +61,7 @@ ORACLE, REFUSES = (Method(kind.__name__, kind.__name__.lower(), EXPERT, kind) fo
 
 
 def held(folder, methods, cases=(CASE,), seed=7):
-    return method_comparison.contest(folder, cases, methods, origin_of(cases, methods, seed)).to_pylist()
+    return method_comparison.run_comparison(folder, cases, methods, origin_of(cases, methods, seed)).to_pylist()
 
 
 # ------------------------------------------------------------ measures
@@ -115,20 +115,20 @@ def test_every_solved_mdp_is_counted():
 
 
 def test_with_few_experts_the_default_is_taken_and_with_more_the_best_held_out(monkeypatch):
-    monkeypatch.setitem(hyperparameter_grids.KNOBS, "Cloning", ({"smoothing": 1e6}, {"smoothing": 0.5}))
+    monkeypatch.setitem(hyperparameter_grids.GRIDS, "Cloning", ({"smoothing": 1e6}, {"smoothing": 0.5}))
     cloning = METHODS["Cloning"]
-    assert hyperparameter_grids.chosen(cloning, CASE.task()) == (
+    assert hyperparameter_grids.choose_hyperparameters(cloning, CASE.task()) == (
         {"smoothing": 1e6},
         "default: 2 experts are too few to choose by",
     )
-    assert hyperparameter_grids.chosen(cloning, replace(CASE, experts=20).task()) == (
+    assert hyperparameter_grids.choose_hyperparameters(cloning, replace(CASE, experts=20).task()) == (
         {"smoothing": 0.5},
         "held-out experts",
     )
 
 
 def test_every_knob_named_is_one_of_its_method():
-    for name, every in hyperparameter_grids.KNOBS.items():
+    for name, every in hyperparameter_grids.GRIDS.items():
         method = METHODS[name]
         known = {*method.estimator()._get_param_names(), *(["lambda0"] if method.penalised else [])}
         assert {knob for one in every for knob in one} <= known, name
@@ -142,7 +142,9 @@ def test_what_is_there_is_not_made_again_and_runs_can_be_added(tmp_path, monkeyp
     methods = [METHODS["Cloning"]]
     first = held(tmp_path, methods, cases[:1])
     seen = []
-    monkeypatch.setattr(method_comparison, "judged", lambda *given: seen.append(given) or judged(*given))
+    monkeypatch.setattr(
+        method_comparison, "evaluate_method", lambda *given: seen.append(given) or evaluate_method(*given)
+    )
     rows = held(tmp_path, methods, cases)
     assert len(seen) == 1
     assert rows[0] == first[0]
@@ -173,7 +175,9 @@ def test_who_looks_at_experts_alone_is_fitted_once_for_all_unlabelled(tmp_path, 
     cases = [replace(CASE, unlabelled=quality) for quality in ("all good", "none good")]
     seen = []
     monkeypatch.setattr(
-        method_comparison, "judged", lambda method, *given: seen.append(method.name) or judged(method, *given)
+        method_comparison,
+        "evaluate_method",
+        lambda method, *given: seen.append(method.name) or evaluate_method(method, *given),
     )
     rows = held(tmp_path, [METHODS["Cloning"], METHODS["ISWBC"]], cases)
     assert sorted(seen) == ["Cloning", "ISWBC", "ISWBC"]
@@ -184,8 +188,10 @@ def test_an_executor_gives_the_same_rows(tmp_path):
     cases, methods = [CASE, replace(CASE, unlabelled="none good")], [METHODS["Cloning"], METHODS["MESSI"]]
     origin = origin_of(cases, methods, 7)
     with ThreadPoolExecutor(1) as executor:
-        there = method_comparison.contest(tmp_path / "there", cases, methods, origin, executor=executor).to_pylist()
-    here = method_comparison.contest(tmp_path / "here", cases, methods, origin).to_pylist()
+        there = method_comparison.run_comparison(
+            tmp_path / "there", cases, methods, origin, executor=executor
+        ).to_pylist()
+    here = method_comparison.run_comparison(tmp_path / "here", cases, methods, origin).to_pylist()
     assert [row | {"cpu": 0} for row in there] == [row | {"cpu": 0} for row in here]
 
 
@@ -210,8 +216,8 @@ def test_ranks_and_paired_differences_are_those_made_by_hand():
 
 def test_an_unknown_method_is_an_error_that_knows_better():
     with pytest.raises(ValueError, match=r"unknown method 'Mesi': .*did you mean 'MESSI'"):
-        named(["MESSI", "Mesi"])
-    assert [method.name for method in named(["messi", "MESSI", "cloning"])] == ["MESSI", "Cloning"]
+        find_methods(["MESSI", "Mesi"])
+    assert [method.name for method in find_methods(["messi", "MESSI", "cloning"])] == ["MESSI", "Cloning"]
 
 
 # ------------------------------------------------------------ commands
@@ -270,11 +276,11 @@ def test_the_benchmark_ranks_methods_cell_by_cell(tmp_path):
 def test_a_best_rank_that_its_interval_does_not_carry_is_said_to_be_unclear():
     ranks = {"overall": {"MaxEnt": Gain(1.56, 0.77, 2.36), "MESSI": Gain(1.57, 1.44, 1.71)}}
     cells = [Cell("pit", quality, 1, 2, True, "MaxEnt") for quality in ("all good", "none good")]
-    said = ContestRecord("benchmark", ["MaxEnt", "MESSI"], cells, ranks, "").in_words[0]
+    said = ComparisonRecord("benchmark", ["MaxEnt", "MESSI"], cells, ranks, "").in_words[0]
     assert said.endswith("then MESSI, 1.570 [1.440, 1.710]: there is no clear difference between the two.")
     assert "MaxEnt-IRL has the best mean rank of 2 methods, 1.560 [1.000, 2.000]" in said, "ranks end there"
     ranks["overall"]["MaxEnt"] = Gain(1.1, 1.05, 1.15)
-    said = ContestRecord("benchmark", ["MaxEnt", "MESSI"], cells, ranks, "").in_words[0]
+    said = ComparisonRecord("benchmark", ["MaxEnt", "MESSI"], cells, ranks, "").in_words[0]
     assert said.endswith("[1.440, 1.710].")
 
 
@@ -285,13 +291,13 @@ def test_without_gymnasium_its_problems_are_left_out_with_a_sentence(tmp_path, m
     assert record.notes == ["Taxi is left out"]
     assert {cell.problem for cell in record.cells} == {"network"}
     with pytest.raises(ValueError, match="Taxi is left out"):
-        comparison.compare_world("Taxi", settings, tmp_path)
+        comparison.compare_synthetic("Taxi", settings, tmp_path)
 
 
 def test_the_commands_know_every_world():
     from messirl.app.cli.compare import PROBLEMS
 
-    assert PROBLEMS == WORLDS
+    assert PROBLEMS == TASKS
 
 
 def test_the_ten_lines_of_the_document_add_a_method(tmp_path, monkeypatch, capsys):
@@ -318,8 +324,8 @@ def test_with_a_horizon_demodice_takes_only_actions_that_are_allowed():
 
 def test_cloning_in_a_contest_is_cloning():
     task = CASE.task()
-    model = hyperparameter_grids.fitted(METHODS["Cloning"], {"smoothing": 1.0}, task, task.expert)
+    model = hyperparameter_grids.fit_method(METHODS["Cloning"], {"smoothing": 1.0}, task, task.expert)
     assert_allclose(model.policy_, BehaviourCloning().fit(task.mdp, task.expert).policy_)
-    row = judged(METHODS["Cloning"], task, Scale.of(task))
+    row = evaluate_method(METHODS["Cloning"], task, Scale.of(task))
     assert_allclose(sum(map(float, row["logs"].split())), model._log_likelihood(task.held_out).sum())
     assert METHODS["ISWBC"].fitted_to == BOTH

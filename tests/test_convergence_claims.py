@@ -13,10 +13,10 @@ from seeds import generator
 from worlds import drawn, random_mdp, ring
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, feature_counts, soft_policy
-from messirl.app.workflow.verdict import judged
+from messirl.app.workflow.verdict import compare_scores
 from messirl.data.validation import unfinished
-from messirl.estimators._convergence_report import IdentifiabilityWarning, widest_direction
-from messirl.inference.baselines import held_out_scores, without_value
+from messirl.estimators._convergence_report import IdentifiabilityWarning, least_determined_direction
+from messirl.inference.baselines import explain_missing_scores, held_out_scores
 from messirl.objective import Objective
 from messirl.planning import NoFiniteValue
 from studies.two_starts import fitted, random_problem, well_determined
@@ -57,13 +57,15 @@ def test_the_widest_direction_is_that_of_the_inverse_information():
     rng = generator(3)
     root, theta, unit = rng.normal(size=(6, 4)), rng.normal(size=4), np.ones(4)
     information = root.T @ root
-    change, length = widest_direction(information, theta, unit, np.inf, np.zeros((0, 4)))
+    change, length = least_determined_direction(information, theta, unit, np.inf, np.zeros((0, 4)))
     assert_allclose(change @ information @ change, 1.0, rtol=1e-9)
     errors = np.sqrt(np.diag(np.linalg.inv(information))) / np.maximum(np.abs(theta), 1.0)
     assert errors.max() / 2.0 <= length <= errors.max() * (1.0 + 1e-9)
     flat = information - np.outer(information @ change, information @ change)  # nothing along this change any more
-    assert widest_direction(flat, theta, unit, np.inf, np.zeros((0, 4)))[1] > 1e5
-    assert widest_direction(flat, theta, unit, np.inf, change[None])[1] < 10.0 * length  # it is known to say nothing
+    assert least_determined_direction(flat, theta, unit, np.inf, np.zeros((0, 4)))[1] > 1e5
+    assert (
+        least_determined_direction(flat, theta, unit, np.inf, change[None])[1] < 10.0 * length
+    )  # it is known to say nothing
 
 
 @quiet
@@ -255,13 +257,15 @@ def test_a_model_without_a_value_somewhere_has_a_score_of_minus_infinity_there()
     assert score == -np.inf
     assert np.isfinite(logs[0])
     assert logs[1] == -np.inf
-    said = without_value(mdp, held_out, logs)
+    said = explain_missing_scores(mdp, held_out, logs)
     assert said == "no finite value for 1 of 2 held-out trajectories, in 1 of 2 separate parts of the state space"
 
 
 def test_a_verdict_on_methods_that_rule_out_what_was_done_has_no_numbers():
     some, none = np.array([-1.0, -2.0, -3.0]), np.array([-0.5, -np.inf, -np.inf])
-    verdict, gains = judged(["model", "experts only", "uniform"], [none, none, some], np.array([2, 2, 2]), 1, [1])
+    verdict, gains = compare_scores(
+        ["model", "experts only", "uniform"], [none, none, some], np.array([2, 2, 2]), 1, [1]
+    )
     assert np.isnan(gains[0].mean)
     assert "not comparable" in str(gains[0])
     assert "experts only on the experts only gives some of them zero probability" in verdict.sentence

@@ -13,13 +13,13 @@ import pytest
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL
 from messirl._parameters import CV, MODEL, default
 from messirl.app.cli import diagnose, fit, select
-from messirl.app.cli._parser import Parser, filled
+from messirl.app.cli._parser import Parser, settings_from_options
 from messirl.app.workflow.model_settings import ModelSettings, make_model
 from messirl.dynamics import FittedMESSI, estimate_mdp
 from messirl.selection import MESSICV
-from messirl.selection.candidates import Bench
+from messirl.selection.candidates import CandidateFitter
 from messirl.selection.diagnostics import diagnose as diagnose_function
-from messirl.selection.expert_agreement import likeness
+from messirl.selection.expert_agreement import measure_agreement
 from messirl.similarity import RBF
 from messirl.similarity.kernels import DEFAULT
 
@@ -41,7 +41,7 @@ def of(function: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("method", "kind"), [("messi", MESSI), ("maxent", MaxEntIRL), ("em", EMMaxEnt)])
 @pytest.mark.parametrize("command", [fit, diagnose])
 def test_a_command_without_options_means_the_estimator_without_arguments(method, kind, command):
-    model = make_model(filled(ModelSettings, vars(parsed(command, "--method", method))), unlabelled=True)
+    model = make_model(settings_from_options(ModelSettings, vars(parsed(command, "--method", method))), unlabelled=True)
     assert type(model) is kind
     assert model.get_params(deep=False) == {**kind().get_params(deep=False), **OF_COMMANDS}
 
@@ -59,11 +59,11 @@ def test_diagnose_means_the_function_without_arguments():
         assert getattr(options, name) == own[name], name
 
 
-@pytest.mark.parametrize("function", [MESSI, MaxEntIRL, MESSICV, FittedMESSI, Bench, likeness])
+@pytest.mark.parametrize("function", [MESSI, MaxEntIRL, MESSICV, FittedMESSI, CandidateFitter, measure_agreement])
 def test_what_has_one_name_has_one_default(function):
     known = {"similarity": DEFAULT, "cv": CV} | {one.name: one.default for one in MODEL if one.name != "theta_prior"}
     own = {name: value for name, value in of(function).items() if name in known}
-    if function is likeness:
+    if function is measure_agreement:
         own.pop("tol")  # the fits of a validation need not be as exact
     assert own == {name: known[name] for name in own}
 

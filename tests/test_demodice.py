@@ -15,7 +15,7 @@ from worlds import drawn, maze, random_mdp, ring, without_actions
 
 from messirl import MDP, Trajectories, sample, state_visitation
 from messirl.estimators import BehaviourCloning, DemoDICE
-from messirl.estimators._occupancy_flow import Flow, discounted
+from messirl.estimators._occupancy_flow import OccupancyFlow, discounted
 from messirl.estimators.demodice import nearest_occupancy
 from messirl.paper.domains import slippery
 from messirl.planning import visits
@@ -40,7 +40,7 @@ def world(case: str) -> tuple[MDP, Trajectories, Trajectories]:
 @cache
 def densities(case: str):
     mdp, expert, unlabelled = world(case)
-    flow = Flow.of(mdp, mdp.start)
+    flow = OccupancyFlow.of(mdp, mdp.start)
     return flow, flow.density(expert, 0.05, 0.5), flow.density(expert + unlabelled, 0.05, 0.5)
 
 
@@ -99,7 +99,7 @@ def test_another_solver_of_the_primal_problem_ends_there_too(case):
 def test_what_is_an_occupancy_already_stays(case):
     """Of data without end the densities are occupancies, and the experts' policy is found, whatever α."""
     mdp, _, _ = world(case)
-    flow = Flow.of(mdp, mdp.start)
+    flow = OccupancyFlow.of(mdp, mdp.start)
     policy = generator(5).dirichlet(np.ones(2), size=mdp.policy_shape[:-1]) * mdp.allowed
     policy = policy / np.maximum(policy.sum(axis=-1, keepdims=True), 1e-300)
     step, state = np.divmod(flow.place[flow.at], mdp.n_states)

@@ -17,10 +17,10 @@ from messirl.app.report.fit.diagnosis_page import write_diagnosis_report
 from messirl.app.workflow.record import DiagnosisRecord, SelectionRecord
 from messirl.inference.paired_gain import Gain
 from messirl.selection import Candidate, Validation
-from messirl.selection.candidates import candidates
-from messirl.selection.decision_rule import Choice, Use, default_among
+from messirl.selection.candidates import make_candidates
+from messirl.selection.decision_rule import Choice, UnlabelledGain, default_index
 from messirl.selection.diagnostics import Diagnosis, Direction
-from messirl.selection.expert_agreement import Likeness
+from messirl.selection.expert_agreement import ExpertAgreement
 from messirl.similarity import RBF, Exponential
 
 mpl.use("Agg")
@@ -46,12 +46,12 @@ def record(u=30, *, likeness=None, expert=0.3, influence=True, verdict="help", i
         ["the experts are so and so", "the others are not"],
         rng.random(u),
         share / share.sum(),
-        Likeness(values, expert, 1.0, Gain(0.1, 0.05, 0.15)),
+        ExpertAgreement(values, expert, 1.0, Gain(0.1, 0.05, 0.15)),
         moved if influence else None,
         [Direction(x, np.eye(4)[i]) for i, x in enumerate(shrinkages)],
         1.9,
         3,
-        use=Use(verdict, GAINS[verdict][0], Candidate("LightPooling", 0.01), Candidate("MaxEnt")),
+        use=UnlabelledGain(verdict, GAINS[verdict][0], Candidate("LightPooling", 0.01), Candidate("MaxEnt")),
     )
     return DiagnosisRecord(found, ids or [f"trip {j}" for j in range(u)], ["water", "home", "depth", "edge"], **WORDS)
 
@@ -105,7 +105,7 @@ def test_the_verdict_comes_with_its_evidence(tmp_path, verdict):
 
 def test_rankings_name_the_trajectories_in_order(usual):
     shown, text = record(), usual.text
-    like = shown.diagnosis.likeness.unlabelled
+    like = shown.diagnosis.agreement_with_experts.unlabelled
     most, rest = text.split("Highest agreement")[1].split("Lowest agreement")
     least, influential = rest.split("Most influential")
     names = [re.findall(r"trip (\d+)", part) for part in (most, least, influential)]
@@ -118,8 +118,8 @@ def test_rankings_name_the_trajectories_in_order(usual):
 def test_rankings_show_the_shrunken_agreement_with_its_interval_and_the_raw_value(tmp_path):
     values, steps = [0.9, 0.3, 0.25, 0.0, -0.2, -0.8], np.array([2, 200, 200, 200, 200, 2])
     shown = record(6, likeness=values)
-    like = replace(shown.diagnosis.likeness, steps=steps, variance=1.0)
-    shown = replace(shown, diagnosis=replace(shown.diagnosis, likeness=like))
+    like = replace(shown.diagnosis.agreement_with_experts, steps=steps, variance=1.0)
+    shown = replace(shown, diagnosis=replace(shown.diagnosis, agreement_with_experts=like))
     text = written(tmp_path, shown).text
     most, least = text.split("Highest agreement")[1].split("Lowest agreement")
     assert re.findall(r"trip (\d+)", most) == ["1", "2", "0"], "two steps are no reason to be first"
@@ -184,8 +184,8 @@ def test_whatever_was_found_there_is_a_page(tmp_path, changes):
 @pytest.mark.drawn
 def test_what_is_far_outside_is_said_and_drawn_at_the_edge(usual, tmp_path):
     shown = record(200, likeness=[-80.0, *np.linspace(-0.2, 0.3, 199)])
-    assert figures.beyond(shown) == 1
-    assert figures.likeness_limits(shown)[0] > -1.0
+    assert figures.count_beyond_limits(shown) == 1
+    assert figures.agreement_limits(shown)[0] > -1.0
     assert "Far outside, and drawn at the edge: 1." in written(tmp_path, shown).text
     assert "Far outside" not in usual.text
 
@@ -201,7 +201,7 @@ def test_the_same_diagnosis_gives_the_same_bytes(folder, tmp_path):
 
 
 def test_no_bar_of_the_histogram_is_both_above_and_below_zero():
-    drawn = figures.likeness_figure(record(100))
+    drawn = figures.agreement_figure(record(100))
     edges = {round(patch.get_x(), 9) for patch in drawn.axes[0].patches}
     assert 0.0 in edges
     assert sum(patch.get_height() for patch in drawn.axes[0].patches) == 100
@@ -209,7 +209,7 @@ def test_no_bar_of_the_histogram_is_both_above_and_below_zero():
 
 def test_frames_hold_zero_and_the_experts():
     for expert in (-3.0, 0.0, 2.0):
-        low, high = figures.likeness_limits(record(expert=expert))
+        low, high = figures.agreement_limits(record(expert=expert))
         assert low < min(0.0, expert)
         assert max(0.0, expert) < high
 
@@ -228,8 +228,8 @@ ROWS = {"MESSI": 0.1, "RidgeStd": 0.05, "ReferenceStd": 0.15, "LightPoolingStd":
 
 def validation(similarities=(ONE,), unlabelled=True, **means):
     """Every candidate at three λ0, on eight held-out trajectories; `means` are gains of methods over the default."""
-    every = candidates(similarities, (0.01, 0.1, 1.0), unlabelled=unlabelled)
-    default = default_among(every, unlabelled=unlabelled)
+    every = make_candidates(similarities, (0.01, 0.1, 1.0), unlabelled=unlabelled)
+    default = default_index(every, unlabelled=unlabelled)
     gain = np.array([(ROWS | means).get(c.method, 0.0) for c in every])
     gain[default] = 0.0
     noise = 0.01 * generator(0).normal(size=(len(every), 8))

@@ -179,11 +179,12 @@ def test_the_diagnosis_recommends_what_selection_chooses_and_says_what_it_gains(
     assert found.evidence[0] == chosen.use_.sentence
     assert found.evidence[1] == f"recommended: {chosen.candidate_}: {chosen.reason_}"
     assert "held-out expert trajectories" in found.evidence[2]
-    assert f"{found.likeness.expert:+.3f} nats per step" in found.evidence[2]
-    good = int((found.likeness.unlabelled > 0).sum())
-    assert f"unlabelled trajectories it is {found.likeness.mean:+.3f}" in found.evidence[3]
+    assert f"{found.agreement_with_experts.expert:+.3f} nats per step" in found.evidence[2]
+    good = int((found.agreement_with_experts.unlabelled > 0).sum())
+    assert f"unlabelled trajectories it is {found.agreement_with_experts.mean:+.3f}" in found.evidence[3]
     assert (
-        f"; {good} of 20 are above zero; their steps are {1 + found.likeness.lean.mean:.2f} times" in found.evidence[3]
+        f"; {good} of 20 are above zero; their steps are "
+        f"{1 + found.agreement_with_experts.relative_likelihood.mean:.2f} times" in found.evidence[3]
     )
 
 
@@ -201,11 +202,11 @@ def test_a_diagnosis_has_a_row_for_every_unlabelled_trajectory():
         "similarity", "share", "likeness", "influence", "steps", "agreement", "agreement_low", "agreement_high"
     ]  # fmt: skip
     assert [row["steps"] for row in rows] == (unlabelled.lengths - 1).tolist()
-    assert_allclose([row["agreement"] for row in rows], found.likeness.agreement.values)
+    assert_allclose([row["agreement"] for row in rows], found.agreement_with_experts.agreement.values)
     assert all(row["agreement_low"] < row["agreement"] < row["agreement_high"] for row in rows)
     known = np.flatnonzero(np.isfinite(found.influence))
     assert known.tolist() == sorted(np.argsort(-found.share, kind="stable")[:6].tolist())
-    assert found.likeness.unlabelled[:10].min() > found.likeness.unlabelled[10:].max()
+    assert found.agreement_with_experts.unlabelled[:10].min() > found.agreement_with_experts.unlabelled[10:].max()
     assert found.verdict in ("help", "hurt", "no effect", "unclear")
     counts = feature_counts(mdp, expert + unlabelled)
     assert_allclose(found.similarity, SIMILARITY(None, counts)[:5, 5:].mean(axis=0))
@@ -237,7 +238,7 @@ def test_trajectories_may_look_like_the_experts_or_not_and_yet_not_matter():
     for some, alike in ((unlabelled[:10], True), (unlabelled[10:], False)):
         model = MESSI(SIMILARITY, lambda0=5.0).fit(mdp, expert, some)
         found = diagnose(model, mdp, expert, some, influential=0, random_state=0)
-        assert (found.likeness.alike == alike).all()
+        assert (found.agreement_with_experts.alike == alike).all()
         assert found.verdict in ("no effect", "unclear")
         assert found.use.gain.low < 0.0 < found.use.gain.high
         assert found.influence is None
@@ -264,7 +265,7 @@ def test_every_kind_of_problem_is_diagnosed(kind):
         warnings.simplefilter("ignore")
         model = MESSI(SIMILARITY, lambda0=5.0).fit(mdp, expert, unlabelled)
         found = diagnose(model, mdp, expert, unlabelled, influential=2, cv=2, random_state=0)
-    assert np.isfinite(found.likeness.unlabelled).all()
+    assert np.isfinite(found.agreement_with_experts.unlabelled).all()
     assert 0 < found.degrees_of_freedom <= found.identified
 
 

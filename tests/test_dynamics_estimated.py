@@ -13,7 +13,7 @@ from seeds import generator, shifted
 from worlds import ROUNDING, drawn, maze, ring, to_rounding, without_actions
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories
-from messirl.dynamics import estimate_mdp, spread
+from messirl.dynamics import estimate_mdp, posterior_spread
 from messirl.similarity import RBF
 
 THETA = np.array([2.0, -1.0])
@@ -285,7 +285,7 @@ def test_the_spread_shrinks_as_moves_are_added(kind):
     expert, others = drawn(true, THETA, 10, 1, length=15), drawn(true, -THETA, 5, 2, length=15)
     model = MESSI(RBF(5.0), lambda0=5.0, max_iter=200)
     few, many = (
-        spread(
+        posterior_spread(
             estimate_mdp(
                 one_step_each(times * more), true.features, discount=0.8, horizon=true.horizon, start=true.start
             ),
@@ -318,7 +318,7 @@ def test_with_goals_only_theta_has_a_spread():
         without_actions(expert + others), mdp.features, discount=1.0, graph=table(mdp).any(axis=1), prior=1.0
     )
     model = MaxEntIRL(ridge=0.1)  # of some draws nothing else keeps theta from running on
-    result = spread(found, model, without_actions(expert), n=2, random_state=0)
+    result = posterior_spread(found, model, without_actions(expert), n=2, random_state=0)
     np.testing.assert_allclose(result.theta[0], model.fit(mdp, expert).theta_, atol=1e-5)
     np.testing.assert_allclose(result.theta_sd, 0.0, atol=1e-6)  # as near as a fit is to its optimum
     with pytest.raises(ValueError, match="one policy per goal: only theta is kept"):
@@ -377,7 +377,7 @@ def test_other_bad_arguments_are_named():
     with pytest.raises(ValueError, match="n=0: it must be a whole number"):
         found.draws(0)
     with pytest.raises(ValueError, match="a spread needs at least 2 draws"):
-        spread(found, MaxEntIRL(), walk([0, 1]), n=1)
+        posterior_spread(found, MaxEntIRL(), walk([0, 1]), n=1)
 
 
 # ------------------------------------------------------------ MDP.from_transitions

@@ -14,7 +14,7 @@ from problems import problem
 from sklearn.base import clone
 
 from messirl import MESSI, MaxEntIRL
-from messirl.dynamics import estimate_mdp, spread
+from messirl.dynamics import estimate_mdp, posterior_spread
 from messirl.parallel import THREADS, processes, run, run_ahead, uninterrupted
 from messirl.selection import MESSICV, bootstrap, nested_score
 from messirl.selection.diagnostics import leave_one_out
@@ -132,7 +132,7 @@ def drawn(executor):
     estimated = estimate_mdp(
         expert + unlabelled, mdp.features, n_actions=mdp.n_actions, discount=0.9, horizon=mdp.horizon
     )
-    found = spread(estimated, MaxEntIRL(max_iter=30), expert, n=3, random_state=0, executor=executor)
+    found = posterior_spread(estimated, MaxEntIRL(max_iter=30), expert, n=3, random_state=0, executor=executor)
     return found.theta, found.policy
 
 

@@ -19,7 +19,7 @@ from seeds import generator
 from worlds import maze
 
 from messirl import MDP, MESSI, MaxEntIRL, Trajectories, plot, sample, soft_policy
-from messirl.app.report.common.feature_labels import named, one_line, short
+from messirl.app.report.common.feature_labels import name_html, one_line, shorten
 from messirl.app.report.common.number_format import rounded
 from messirl.app.report.fit import fit_figures, map_axes, maps, tables
 from messirl.app.report.fit.fit_page import lead, write_fit_report
@@ -458,12 +458,12 @@ def test_a_page_of_very_many_states_stays_small(side, irregular, tmp_path):
 def test_names_become_one_line_and_keep_their_ends():
     assert one_line(" a\n\tb\x00\u202e ") == "a b"
     assert one_line("\n") == "(no name)"
-    cut = short("begin" + "x" * 200 + "end", 20)
+    cut = shorten("begin" + "x" * 200 + "end", 20)
     assert len(cut) == 20
     assert cut.startswith("begin")
     assert cut.endswith("end")
-    assert named("a<b") == "a&lt;b"
-    assert named("x" * 60, 10) == f'<span title="{"x" * 60}">xxxxxx…xxx</span>'
+    assert name_html("a<b") == "a&lt;b"
+    assert name_html("x" * 60, 10) == f'<span title="{"x" * 60}">xxxxxx…xxx</span>'
 
 
 @pytest.mark.parametrize(

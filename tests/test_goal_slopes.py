@@ -9,7 +9,7 @@ from seeds import generator
 
 from messirl import MDP
 from messirl.planning import Planner, soft_policy
-from messirl.planning.goal_derivatives import OutOfReach, goals_curvature, goals_slopes
+from messirl.planning.goal_derivatives import OutOfReach, goals_gradients, goals_hessian
 from messirl.planning.kernels.graph import best_paths
 
 N, ACTIONS = 12, 3
@@ -27,7 +27,7 @@ def ring(seed: int, *, by_state: bool, based: bool) -> MDP:
     moves[0, 2] = np.eye(N)[N - 1]
     mdp = MDP(moves, rng.uniform(0.5, 1.5, (N, 2) if by_state else (N, ACTIONS, 2)), discount=1.0)
     usual = rng.uniform(0.2, 1.0, (N, ACTIONS)) * mdp.allowed
-    return mdp.based_on(usual / np.maximum(usual.sum(axis=1, keepdims=True), 1e-9)) if based else mdp
+    return mdp.with_prior_policy(usual / np.maximum(usual.sum(axis=1, keepdims=True), 1e-9)) if based else mdp
 
 
 def one_goal(mdp: MDP, goal: int, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -51,11 +51,11 @@ def test_slopes_and_curvature_of_all_goals_are_those_of_each_alone(seed, by_stat
     mdp = ring(seed, by_state=by_state, based=based)
     source = generator(seed + 1).normal(size=(GOALS.size, N))  # signed, as of choices
     source[:, N - 1] = 0.0
-    planner = Planner.for_trips(mdp, "causal", np.repeat(np.arange(N - 1), 3), np.tile(GOALS, N - 1), np.ones(33))
+    planner = Planner.for_goals(mdp, "causal", np.repeat(np.arange(N - 1), 3), np.tile(GOALS, N - 1), np.ones(33))
     solution = planner.model.solve(mdp.reward(THETA))
     each = [one_goal(mdp, goal, own) for goal, own in zip(GOALS.tolist(), source, strict=True)]
-    assert_allclose(goals_curvature(solution, source), sum(bend for _, bend in each), rtol=1e-9, atol=1e-9)
-    for goal, slope, (known, _) in zip(GOALS, goals_slopes(solution, source), each, strict=True):
+    assert_allclose(goals_hessian(solution, source), sum(bend for _, bend in each), rtol=1e-9, atol=1e-9)
+    for goal, slope, (known, _) in zip(GOALS, goals_gradients(solution, source), each, strict=True):
         met = np.arange(N) != N - 1 if goal != N - 1 else np.ones(N, dtype=bool)
         assert_allclose(slope[met], known[met], rtol=1e-9, atol=1e-9)
 
@@ -67,14 +67,14 @@ def test_goals_beyond_the_reach_of_doubles_are_left_to_others():
     for s in range(steps):
         moves[s, 0, min(s + 1, steps - 1)] = moves[s, 1, max(s - 1, 0)] = 1.0
     mdp = MDP(moves, np.ones((steps, 2, 1)), discount=1.0)
-    planner = Planner.for_trips(mdp, "causal", np.array([0, steps - 1]), np.array([steps - 1, 0]), np.ones(2))
+    planner = Planner.for_goals(mdp, "causal", np.array([0, steps - 1]), np.array([steps - 1, 0]), np.ones(2))
     near, far = (planner.model.solve(mdp.reward([theta])) for theta in (-1.0, -12.0))
-    assert goals_curvature(near, planner.asked) > 0.0
-    assert len(list(goals_slopes(near, planner.asked))) == 2
+    assert goals_hessian(near, planner.active_source) > 0.0
+    assert len(list(goals_gradients(near, planner.active_source))) == 2
     with pytest.raises(OutOfReach):
-        goals_curvature(far, planner.asked)
+        goals_hessian(far, planner.active_source)
     with pytest.raises(OutOfReach):
-        next(goals_slopes(far, planner.asked))
+        next(goals_gradients(far, planner.active_source))
 
 
 def paths_of(first: list[int], target: list[int], gain: list[float], end: list[float]) -> tuple[bool, np.ndarray]:

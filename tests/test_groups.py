@@ -14,16 +14,16 @@ from seeds import generator
 from messirl.app.report.common.axes import ADDS, BLUE
 from messirl.app.report.common.interval_plot import OPEN
 from messirl.app.report.fit.group_section import groups_figure, groups_section
-from messirl.app.workflow.group_by import By, likeness_by, named_groups
+from messirl.app.workflow.group_by import Grouping, agreement_by_group, named_groups
 from messirl.inference import by_group
 from messirl.inference.group_breakdown import Breakdown, Group, holm, paired_groups
 from messirl.inference.paired_gain import Gain, paired_gain
 from messirl.paper.synthetic import museum
-from messirl.selection import cross_validate, use_by_group
-from messirl.selection.candidates import Bench
-from messirl.selection.cross_validation import folds, splits
-from messirl.selection.expert_agreement import likeness
-from messirl.selection.group_value import ALONE, USING
+from messirl.selection import cross_validate, gain_by_group
+from messirl.selection.candidates import CandidateFitter
+from messirl.selection.cross_validation import folds, make_splits
+from messirl.selection.expert_agreement import measure_agreement
+from messirl.selection.group_value import EXPERT_ONLY_CANDIDATE, USING
 from messirl.similarity import CompleteGraph
 
 
@@ -221,9 +221,9 @@ def test_agreement_of_groups_is_tested_against_zero():
     few, others = made.select("who = guide and day <= 2"), made.select("who != guide")
     rows = {"expert": np.arange(0), "unlabelled": np.arange(len(others.trajectories))}
     parts = SimpleNamespace(unlabelled=others.trajectories, rows=rows, groups=lambda *_: None)
-    found = likeness(made.mdp, few.trajectories, others.trajectories, random_state=0)
-    by = By("who", others.meta["who"].tolist(), ["class", "tourist"])
-    groups = likeness_by(by, parts, found)
+    found = measure_agreement(made.mdp, few.trajectories, others.trajectories, random_state=0)
+    by = Grouping("who", others.meta["who"].tolist(), ["class", "tourist"])
+    groups = agreement_by_group(by, parts, found)
     own = [found.unlabelled[others.meta["who"] == group.name] for group in groups.groups]
     p = holm([stats.ttest_1samp(values, 0.0).pvalue for values in own])
     assert_allclose([group.value_p for group in groups.groups], p)
@@ -240,7 +240,7 @@ def test_tourists_help_and_classes_hurt():
     who = others.meta["who"].tolist()
     days = [str(day) for day in few.meta["day"]]
     asked = {"column": "who", "expert_labels": days, "random_state": 0}
-    use, score, gain = use_by_group(made.mdp, few.trajectories, others.trajectories, who, **asked)
+    use, score, gain = gain_by_group(made.mdp, few.trajectories, others.trajectories, who, **asked)
     assert {group.name: group.sign for group in use.groups} == {"tourist": 1, "class": -1}
     assert all(group.apart for group in use.groups)
     assert [group.trajectories for group in use.groups] == [who.count("class"), who.count("tourist")]
@@ -253,13 +253,13 @@ def test_using_all_is_what_cross_validation_says():
     mdp, expert, unlabelled = problem("finite")
     expert = expert[:12]
     labels = ["a"] * 3 + ["b"] * (len(unlabelled) - 3)
-    found = use_by_group(mdp, expert, unlabelled, labels, random_state=0)[0]
-    pairs = splits(mdp, expert, random_state=0)
+    found = gain_by_group(mdp, expert, unlabelled, labels, random_state=0)[0]
+    pairs = make_splits(mdp, expert, random_state=0)
     direct = cross_validate(
-        mdp, [ALONE, USING], pairs, unlabelled, expert=expert, yardstick=CompleteGraph(), tol=1e-4
+        mdp, [EXPERT_ONLY_CANDIDATE, USING], pairs, unlabelled, expert=expert, yardstick=CompleteGraph(), tol=1e-4
     ).gain(1, 0)
     assert_allclose([found.whole.value.mean, found.whole.value.low], [direct.mean, direct.low], rtol=1e-6)
-    whole = use_by_group(mdp, expert, unlabelled, ["all"] * len(unlabelled), random_state=0)[0]
+    whole = gain_by_group(mdp, expert, unlabelled, ["all"] * len(unlabelled), random_state=0)[0]
     assert_allclose(whole.groups[0].value.mean, direct.mean, atol=1e-6)
     assert whole.groups[0].difference is None
 
@@ -268,21 +268,31 @@ def test_pooling_nobody_is_the_experts_alone():
     mdp, expert, unlabelled = problem("episodic")
     nobody = np.zeros(len(unlabelled), dtype=bool)
     options = {"yardstick": CompleteGraph(), "tol": 1e-8}
-    fits = [Bench(mdp, expert, unlabelled, pooled=nobody, **options).fit(way) for way in (USING, ALONE)]
+    fits = [
+        CandidateFitter(mdp, expert, unlabelled, pooled=nobody, **options).fit(way)
+        for way in (USING, EXPERT_ONLY_CANDIDATE)
+    ]
     assert_allclose(*fits, atol=1e-6)
-    everybody = Bench(mdp, expert, unlabelled, pooled=~nobody, **options).fit(USING)
-    assert_allclose(everybody, Bench(mdp, expert, unlabelled, **options).fit(USING), atol=1e-6)
+    everybody = CandidateFitter(mdp, expert, unlabelled, pooled=~nobody, **options).fit(USING)
+    assert_allclose(everybody, CandidateFitter(mdp, expert, unlabelled, **options).fit(USING), atol=1e-6)
 
 
 def test_whole_groups_of_experts_that_are_held_out_are_one_unit():
     mdp, expert, unlabelled = problem("finite")
     expert, animal = expert[:12], np.repeat(list("wxyz"), 3)
     labels = ["a", "b"] * (len(unlabelled) // 2)
-    by_animal = use_by_group(mdp, expert, unlabelled, labels, groups=animal)[0]
+    by_animal = gain_by_group(mdp, expert, unlabelled, labels, groups=animal)[0]
     assert "split" in by_animal.told
-    pairs = splits(mdp, expert, groups=animal)
+    pairs = make_splits(mdp, expert, groups=animal)
     both = cross_validate(
-        mdp, [ALONE, USING], pairs, unlabelled, expert=expert, together=True, yardstick=CompleteGraph(), tol=1e-4
+        mdp,
+        [EXPERT_ONLY_CANDIDATE, USING],
+        pairs,
+        unlabelled,
+        expert=expert,
+        together=True,
+        yardstick=CompleteGraph(),
+        tol=1e-4,
     )
     assert both.steps.size == 4
     assert_allclose(by_animal.whole.value.high, both.gain(1, 0).high, rtol=1e-6)
@@ -291,14 +301,14 @@ def test_whole_groups_of_experts_that_are_held_out_are_one_unit():
 def test_labels_must_go_with_the_trajectories():
     mdp, expert, unlabelled = problem("finite")
     with pytest.raises(ValueError, match=r"labels has shape \(2,\): give one for each of the 8 trajectories"):
-        use_by_group(mdp, expert, unlabelled, ["a", "b"])
+        gain_by_group(mdp, expert, unlabelled, ["a", "b"])
 
 
 def test_folds_are_the_rows_of_the_splits():
     mdp, expert, _ = problem("finite")
     for groups in (None, np.arange(len(expert)) % 7):
         rows = folds(len(expert), 5, groups, 3)
-        for (train, test), (learnt, held) in zip(rows, splits(mdp, expert, 5, groups, 3), strict=True):
+        for (train, test), (learnt, held) in zip(rows, make_splits(mdp, expert, 5, groups, 3), strict=True):
             assert learnt == expert[train]
             assert held == expert[test]
 

@@ -144,14 +144,14 @@ def test_with_a_horizon_probing_takes_little_more_than_one_backward_pass(monkeyp
 
 def test_without_a_horizon_neighbourhoods_leave_few_systems_to_solve(monkeypatch):
     solved = 0
-    once = random_probes.Endless._values
+    once = random_probes.StationaryProbe._values
 
     def counted(self, directions):
         nonlocal solved
         solved += len(directions)
         return once(self, directions)
 
-    monkeypatch.setattr(random_probes.Endless, "_values", counted)
+    monkeypatch.setattr(random_probes.StationaryProbe, "_values", counted)
     mdp = grid(32, horizon=None)
     assert len(unidentified(mdp, mdp.start, None)) == 1
     assert solved <= 3

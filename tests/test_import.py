@@ -16,9 +16,9 @@ from seeds import generator
 from messirl.app.workflow.import_settings import ImportSettings
 from messirl.app.workflow.importing import import_recordings
 from messirl.io import Hexagons, InputError
-from messirl.io.positions.cell_sequences import courses, drop
-from messirl.io.positions.gap_filling import Ways
-from messirl.io.positions.map_matching import JUMP, decode
+from messirl.io.positions.cell_sequences import drop, make_cell_sequences
+from messirl.io.positions.gap_filling import PathFinder
+from messirl.io.positions.map_matching import JUMP, match_to_cells
 from messirl.io.positions.segmentation import Points
 from messirl.io.positions.spatial_cells import clusters, hexagons, points, squares
 
@@ -430,11 +430,11 @@ def test_a_way_leads_from_neighbour_to_neighbour(kind):
     }[kind]()
     n = places.near.shape[0]
     source, target = random.integers(n, size=(2, 60))
-    ways = Ways(places)
+    ways = PathFinder(places)
     steps = shortest_path(places.near, unweighted=True)
     for a, b, way in zip(source, target, ways.between(source, target), strict=True):
         whole = np.array([a, *way, b]) if a != b else np.array([a, *way])
-        assert ways.beside(whole[:-1], whole[1:]).all()
+        assert ways.are_neighbours(whole[:-1], whole[1:]).all()
         if kind == "squares":
             assert len(whole) - 1 == steps[a, b]
 
@@ -442,7 +442,7 @@ def test_a_way_leads_from_neighbour_to_neighbour(kind):
 def test_what_cannot_be_reached_ends_a_trip():
     places = points(np.eye(2), np.array([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0]]), ["a", "b", "c"], "points.csv")
     places = replace(places, near=sp.csr_array((3, 3), dtype=bool))
-    assert Ways(places).between(np.array([0]), np.array([2])) == [None]
+    assert PathFinder(places).between(np.array([0]), np.array([2])) == [None]
 
 
 def test_named_places_move_as_was_seen(read):
@@ -495,9 +495,9 @@ def test_goals_are_the_last_places_of_trips_that_do_not_leave_them(read):
 
 def test_dropping_trips_counts_the_rows_of_those_that_stay():
     some = Points(np.array([0, 0, 1, 2, 2, 2]), np.arange(6), None, np.zeros(6, dtype=np.int64))
-    made = courses(some, np.array([0, 1, 2, 0, 1, 1]), stay=False)
+    made = make_cell_sequences(some, np.array([0, 1, 2, 0, 1, 1]), stay=False)
     kept, dropped, rows = drop(made, 6, 2)
-    assert kept.trip.tolist() == [0, 0, 1, 1]
+    assert kept.trajectory.tolist() == [0, 0, 1, 1]
     assert dropped == {"of fewer than 2 states": 1}
     assert rows == 5
 
@@ -520,7 +520,7 @@ def test_decoding_finds_the_best_of_all_ways(stay, seed):
         return fits[np.arange(5), ways].sum(axis=1) - costs[ways[:, :-1], ways[:, 1:]].sum(axis=1)
 
     best = values(np.indices((9,) * 5).reshape(5, -1).T).max()
-    found = decode(Points(np.zeros(5, dtype=int), np.arange(5), xy, None), places, noise, stay=stay)
+    found = match_to_cells(Points(np.zeros(5, dtype=int), np.arange(5), xy, None), places, noise, stay=stay)
     assert values(found[None])[0] == pytest.approx(best)
 
 
@@ -531,11 +531,11 @@ def test_decoding_many_trips_is_decoding_each_of_them():
     row = np.arange(trip.size)
     row[[3, 12, 13]] = -1  # not recorded
     some = Points(trip, row, random.uniform(0, 6, size=(trip.size, 2)), None)
-    together = decode(some, places, 0.5, stay=True)
+    together = match_to_cells(some, places, 0.5, stay=True)
     for i in range(5):
         own = trip == i
         alone = Points(np.zeros(own.sum(), dtype=int), row[own], some.xy[own], None)
-        assert_array_equal(decode(alone, places, 0.5, stay=True), together[own])
+        assert_array_equal(match_to_cells(alone, places, 0.5, stay=True), together[own])
 
 
 def test_noise_that_is_told_is_taken_out(read):

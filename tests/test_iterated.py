@@ -18,9 +18,9 @@ from messirl.planning import (
     policy_chain,
     recursive_logit,
 )
-from messirl.planning.goal_derivatives import OutOfReach, goals_curvature
+from messirl.planning.goal_derivatives import OutOfReach, goals_hessian
 from messirl.planning.identifiability import unidentified
-from messirl.planning.iterative_paths import Iterated, Slow, by_rows, fills_in
+from messirl.planning.iterative_paths import IterativeSolution, NotCertified, as_csr, fills_in
 from messirl.planning.kernels.multi_goal import solve_columns, times
 from messirl.planning.planner import model_for_goals
 
@@ -110,7 +110,7 @@ def test_values_and_visits_towards_goals_are_those_of_the_factors(iterating, no_
     assert_allclose(expected.log_partition, value, **CLOSE)
     assert_allclose(expected.visits.states / np.abs(states).max(), states / np.abs(states).max(), **CLOSE)
     with pytest.raises(OutOfReach):  # for which nothing is factorised either
-        goals_curvature(got, source)
+        goals_hessian(got, source)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -145,13 +145,13 @@ def test_what_is_slow_to_iterate_is_factorised(iterating, monkeypatch):
 
 
 def test_an_answer_without_a_certificate_is_refused(monkeypatch):
-    matrix = by_rows(sp.csr_array(np.array([[0.0, 0.9], [0.9, 0.0]])))
+    matrix = as_csr(sp.csr_array(np.array([[0.0, 0.9], [0.9, 0.0]])))
     right = np.array([[1.0], [1.0]])
-    assert_allclose(Iterated(matrix, matrix, right, right).z, 10.0)
+    assert_allclose(IterativeSolution(matrix, matrix, right, right).z, 10.0)
     for bound in ("TRUSTED", "ROUNDED"):
         monkeypatch.setattr(iterative_paths, bound, -1.0)
-    with pytest.raises(Slow):
-        Iterated(matrix, matrix, right, right)
+    with pytest.raises(NotCertified):
+        IterativeSolution(matrix, matrix, right, right)
 
 
 @pytest.mark.parametrize("k", [1, 3, 16, 33])
@@ -159,7 +159,7 @@ def test_a_block_of_columns_is_solved_as_one_matrix_says(k):
     rng, n = generator(k), 40
     matrix = sp.csr_array(rng.random((n, n)) * (rng.random((n, n)) < 0.2) / n)
     before, after, right = rng.uniform(0.5, 2.0, (n, k)), rng.uniform(0.5, 2.0, (n, k)), rng.normal(size=(n, k))
-    rows = by_rows(matrix)
+    rows = as_csr(matrix)
     assert_allclose(times(*rows, right), matrix @ right, rtol=1e-13, atol=1e-15)
     found = solve_columns(*rows, before, after, right, np.full(k, 1e-13), 100)
     for column in range(k):

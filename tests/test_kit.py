@@ -9,11 +9,11 @@ from pages import Page
 
 from messirl.app.report.common.colours import AA, DARK, LIGHT, TEXT, contrast
 from messirl.app.report.common.css import CSS, LAYOUT
-from messirl.app.report.common.dark_mode_svg import COLOURS, by_night
-from messirl.app.report.common.glossary import TERMS, anchor, linked, occurring
+from messirl.app.report.common.dark_mode_svg import COLOURS, add_dark_mode
+from messirl.app.report.common.glossary import TERMS, anchor, find_terms, link_terms
 from messirl.app.report.common.html_page import opening, write_page
 from messirl.app.report.common.markup import tag
-from messirl.app.report.common.method_style import LOOKS
+from messirl.app.report.common.method_style import STYLES
 from messirl.estimators.registry import METHODS
 
 # ------------------------------------------------------------ colours
@@ -43,7 +43,7 @@ def test_pictures_follow_the_page_by_night_and_their_lines_can_be_seen_there():
     for day, night in COLOURS.items():
         assert day in grounds or contrast(night, DARK["paper"]) >= 3.0, day
     svg = b'<?xml version="1.0"?><svg width="9"><path style="fill: #ffffff"/></svg>'
-    drawn = by_night(svg).decode()
+    drawn = add_dark_mode(svg).decode()
     assert drawn.startswith('<?xml version="1.0"?><svg width="9"><style>@media screen and (prefers-color-scheme: dark)')
     assert f'[style*="fill: #ffffff"]{{fill:{DARK["paper"]} !important}}' in drawn
     assert drawn.endswith('<path style="fill: #ffffff"/></svg>'), "by day it is what it was"
@@ -61,8 +61,8 @@ def test_no_colour_is_written_into_the_layout():
 
 
 def test_every_method_that_pages_name_is_explained():
-    for label in [method.label for method in METHODS.values()] + [one.label for one in LOOKS.values()]:
-        assert occurring(f"by {label} on all") != [], label
+    for label in [method.label for method in METHODS.values()] + [one.label for one in STYLES.values()]:
+        assert find_terms(f"by {label} on all") != [], label
 
 
 def test_anchors_are_all_different_and_explanations_are_sentences():
@@ -73,20 +73,20 @@ def test_anchors_are_all_different_and_explanations_are_sentences():
 
 
 def test_the_first_occurrence_of_a_term_is_a_link_and_everything_else_is_text():
-    found = linked("0.1 nats per step, <b>5 nats per step</b>: likeness")
+    found = link_terms("0.1 nats per step, <b>5 nats per step</b>: likeness")
     assert found.count('href="#term-nats-per-step"') == 1
     assert found.count('href="#term-agreement-with-the-expert-policy"') == 1
     assert "&lt;b&gt;5 nats per step&lt;/b&gt;" in found
-    assert linked("nothing here") == "nothing here"
+    assert link_terms("nothing here") == "nothing here"
     seen = {"agreement with the expert policy"}
-    assert "href" not in linked("likeness", seen)
+    assert "href" not in link_terms("likeness", seen)
 
 
 def test_a_longer_term_is_not_taken_for_a_shorter_one():
-    assert occurring("light pooling with L2 helps") == ["light pooling"]
-    assert occurring("by L2, standardised") == ["L2, standardised"]
-    assert occurring("MESSI(μ1)") == ["MESSI", "μ1"]
-    assert occurring("the expertise of unlabelledness") == []
+    assert find_terms("light pooling with L2 helps") == ["light pooling"]
+    assert find_terms("by L2, standardised") == ["L2, standardised"]
+    assert find_terms("MESSI(μ1)") == ["MESSI", "μ1"]
+    assert find_terms("the expertise of unlabelledness") == []
 
 
 def test_a_page_opens_with_the_verdict_then_the_picture_and_ends_with_the_words_that_occur(tmp_path):

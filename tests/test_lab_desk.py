@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from messirl.app.lab import job_queue
-from messirl.app.lab.job_queue import Desk
+from messirl.app.lab.job_queue import RequestQueue
 
 # A worker that says what it was asked, sleeps, dies, or waits until it is cancelled.
 STAND_IN = """
@@ -31,7 +31,7 @@ for message in told:
 
 def at_a_desk(work, **options):
     async def run():
-        desk = Desk([], command=(sys.executable, "-c", STAND_IN), **options)
+        desk = RequestQueue([], command=(sys.executable, "-c", STAND_IN), **options)
         await desk.open()
         try:
             return await asyncio.wait_for(work(desk), 30)

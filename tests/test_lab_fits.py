@@ -11,9 +11,9 @@ import pytest
 
 from messirl import MaxEntIRL, Trajectories
 from messirl.app.lab import live_fit
-from messirl.app.lab.catalog import catalogue, refuse_large
-from messirl.app.lab.requests import Ask, Refused
-from messirl.app.lab.state_layout import directions, laid_out
+from messirl.app.lab.catalog import catalogue, check_scene_size
+from messirl.app.lab.requests import FitRequest, RequestError
+from messirl.app.lab.state_layout import directions, make_layout
 from messirl.app.lab.worker import Worker
 from messirl.data.mdp import MDP
 from messirl.data.problem import Problem
@@ -33,7 +33,7 @@ def worker():
 
 def ask_of(worker, key, **changes):
     defaults = worker.answer({"what": "scene", "key": key}, never)["defaults"]
-    return Ask(**{"scene": key, **defaults, **changes})
+    return FitRequest(**{"scene": key, **defaults, **changes})
 
 
 CASES = {
@@ -99,20 +99,20 @@ def test_what_is_cancelled_stops_at_the_next_step(worker):
     ],
 )
 def test_what_cannot_be_fitted_is_refused_with_the_reason(worker, changes, why):
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(RequestError, match=why):
         worker.fit(replace(ask_of(worker, "pit"), **changes), never)
 
 
 def test_a_fit_that_would_need_minutes_is_refused(worker, monkeypatch):
-    monkeypatch.setattr(live_fit, "unit_seconds", lambda mdp: 1.0)
-    with pytest.raises(Refused, match=r"could take \d+ minutes .* messirl fit"):
+    monkeypatch.setattr(live_fit, "seconds_per_solve", lambda mdp: 1.0)
+    with pytest.raises(RequestError, match=r"could take \d+ minutes .* messirl fit"):
         worker.fit(ask_of(worker, "pit"), never)
 
 
 def test_a_problem_of_absurd_size_is_refused():
     large = MDP(_ring(5000), np.ones((5000, 1)), discount=0.9)
-    with pytest.raises(Refused, match="5,000 states: this page takes at most 4,000"):
-        refuse_large(large, 0)
+    with pytest.raises(RequestError, match="5,000 states: this page takes at most 4,000"):
+        check_scene_size(large, 0)
 
 
 def _ring(n):
@@ -132,7 +132,7 @@ def test_a_folder_is_fitted_as_it_stands_whatever_it_calls_its_features(tmp_path
     told = worker.answer({"what": "scene", "key": key}, never)
     assert told["features"][0] == names[0]
     assert json.loads(json.dumps(worker.fit(ask, never), allow_nan=False))["models"][0]["converged"]
-    with pytest.raises(Refused, match="there is no column 'nobody'"):
+    with pytest.raises(RequestError, match="there is no column 'nobody'"):
         worker.fit(replace(ask, expert="nobody = 1"), never)
 
 
@@ -162,12 +162,12 @@ def test_trajectories_of_one_state_have_no_score(tmp_path):
 def test_states_on_a_lattice_are_tiles_and_others_are_dots():
     mdp = museum().problem.mdp
     places = np.array([(x, y) for y in range(5) for x in range(5)]) * [10.0, 20.0]
-    assert laid_out(mdp, places).kind == "grid"
-    np.testing.assert_allclose(np.ptp(laid_out(mdp, places).at, axis=0), 4.0)
+    assert make_layout(mdp, places).kind == "grid"
+    np.testing.assert_allclose(np.ptp(make_layout(mdp, places).at, axis=0), 4.0)
     places[3] += [1.0, 0.5]
-    assert laid_out(mdp, places).kind == "graph"
-    assert laid_out(mdp, None).kind == "graph"
-    assert laid_out(mdp, np.full((25, 2), np.nan)).n_tiles == 25  # columns without a number in them
+    assert make_layout(mdp, places).kind == "graph"
+    assert make_layout(mdp, None).kind == "graph"
+    assert make_layout(mdp, np.full((25, 2), np.nan)).n_tiles == 25  # columns without a number in them
 
 
 def test_an_arrow_points_where_an_action_leads_in_expectation(worker):
@@ -205,6 +205,6 @@ def test_a_saved_fit_is_shown_and_a_path_in_its_summary_leads_nowhere(tmp_path):
     (tmp_path / "given" / "fit.json").write_text('{"in_words": 5, "estimates": {"a": 1}, "folder": [2]}')
     assert both.answer({"what": "fitted", "key": "fit:given"}, never)["words"] == []
     BehaviourCloning().fit(problem.mdp, problem.trajectories[:5]).save(tmp_path / "given/model.npz")
-    with pytest.raises(Refused, match="BehaviourCloning has no weights or no visits"):
+    with pytest.raises(RequestError, match="BehaviourCloning has no weights or no visits"):
         both.answer({"what": "fitted", "key": "fit:given"}, never)
     json.dumps(shown, allow_nan=False)

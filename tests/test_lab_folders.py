@@ -14,11 +14,11 @@ from folders import grid
 
 from messirl import MaxEntIRL
 from messirl.app.lab import folders
-from messirl.app.lab.folders import FIT, PROBLEM, found_in, opened
-from messirl.app.lab.reproduction_view import results_picture
-from messirl.app.lab.requests import Refused, read_ask
-from messirl.app.lab.saved_fit_view import fitted_picture
-from messirl.app.lab.state_layout import laid_out
+from messirl.app.lab.folders import FIT, PROBLEM, find_folders, open_folder
+from messirl.app.lab.reproduction_view import results_view
+from messirl.app.lab.requests import RequestError, parse_fit_request
+from messirl.app.lab.saved_fit_view import saved_fit
+from messirl.app.lab.state_layout import make_layout
 from messirl.io import read_problem
 from messirl.io.folder.labels import save_model
 
@@ -33,68 +33,68 @@ def given(tmp_path):
 
 
 def test_a_folder_and_those_in_it_are_found_by_what_they_hold(given):
-    assert {key: place.kind for key, place in found_in([given]).items()} == {
+    assert {key: place.kind for key, place in find_folders([given]).items()} == {
         "fit:given/fit": FIT,
         "problem:given/town": PROBLEM,
     }
-    assert opened(found_in([given]), "problem:given/town", PROBLEM) == given / "town"
+    assert open_folder(find_folders([given]), "problem:given/town", PROBLEM) == given / "town"
     with pytest.raises(ValueError, match="is not a folder"):
-        found_in([given / "town" / "problem.json"])
+        find_folders([given / "town" / "problem.json"])
     (given / "empty").mkdir()
     with pytest.raises(ValueError, match="contain no problem, fit or results"):
-        found_in([given / "empty"])
+        find_folders([given / "empty"])
 
 
 @pytest.mark.parametrize(
     "key", ["problem:given/../secret", "../secret", "problem:/etc", "", "problem:secret", "fit:given/fit"]
 )
 def test_no_name_leads_out_of_the_folders(given, key):
-    with pytest.raises(Refused, match="only folders of the command line"):
-        opened(found_in([given]), key, PROBLEM)
+    with pytest.raises(RequestError, match="only folders of the command line"):
+        open_folder(find_folders([given]), key, PROBLEM)
 
 
 def test_a_link_out_of_a_folder_is_not_followed(given):
     (given / "linked").symlink_to(given.parent / "secret")
-    assert not any("linked" in key for key in found_in([given]))
-    places = found_in([given])
+    assert not any("linked" in key for key in find_folders([given]))
+    places = find_folders([given])
     (given / "town" / "states.csv").symlink_to(given.parent / "secret" / "problem.json")
-    with pytest.raises(Refused, match=r"states\.csv is a link out of its folder"):
-        opened(places, "problem:given/town", PROBLEM)
+    with pytest.raises(RequestError, match=r"states\.csv is a link out of its folder"):
+        open_folder(places, "problem:given/town", PROBLEM)
 
 
 def test_a_folder_that_has_become_a_link_is_not_followed(given):
-    places = found_in([given])
+    places = find_folders([given])
     (given / "town").rename(given.parent / "moved")
     (given / "town").symlink_to(given.parent / "secret")
-    with pytest.raises(Refused, match="is now a link out"):
-        opened(places, "problem:given/town", PROBLEM)
+    with pytest.raises(RequestError, match="is now a link out"):
+        open_folder(places, "problem:given/town", PROBLEM)
 
 
 def test_a_folder_that_is_gone_is_said_to_be_gone(given):
-    places = found_in([given])
+    places = find_folders([given])
     (given / "town").rename(given.parent / "moved")
-    with pytest.raises(Refused, match="given/town does not exist any more"):
-        opened(places, "problem:given/town", PROBLEM)
-    assert found_in([given.parent / "nowhere"], strict=False) == {}
+    with pytest.raises(RequestError, match="given/town does not exist any more"):
+        open_folder(places, "problem:given/town", PROBLEM)
+    assert find_folders([given.parent / "nowhere"], strict=False) == {}
 
 
 def test_whatever_a_folder_is_called_its_key_can_be_asked_for(given):
     for name in ("x" * 200, "x" * 201, "two\nlines", os.fsdecode(b"\xff\xfe")):
         (given / name).mkdir()
         (given / name / "problem.json").write_text("{}")
-    found = {key for key in found_in([given]) if key.startswith(PROBLEM)}
+    found = {key for key in find_folders([given]) if key.startswith(PROBLEM)}
     assert len(found) == 5
-    assert {read_ask(json.dumps({"scene": key}).encode()).scene for key in found} == found
+    assert {parse_fit_request(json.dumps({"scene": key}).encode()).scene for key in found} == found
 
 
 def test_a_folder_that_is_too_large_is_not_opened(given, monkeypatch):
     monkeypatch.setattr(folders, "LARGEST", 1)
-    with pytest.raises(Refused, match="this page opens at most"):
-        opened(found_in([given]), "problem:given/town", PROBLEM)
+    with pytest.raises(RequestError, match="this page opens at most"):
+        open_folder(find_folders([given]), "problem:given/town", PROBLEM)
 
 
 def test_no_two_lines_of_a_figure_have_the_same_name():
-    for figure in results_picture(Path(__file__).parents[1] / "results")["figures"]:
+    for figure in results_view(Path(__file__).parents[1] / "results")["figures"]:
         names = Counter((line["label"], line["exact"]) for line in figure["lines"])
         assert max(names.values()) == 1, (figure["domain"], figure["figure"])
 
@@ -105,7 +105,7 @@ def test_a_model_without_its_folder_is_drawn_where_its_states_are(tmp_path):
     placed = replace(problem, xy=xy, y_down=True)
     (tmp_path / "fit").mkdir()
     save_model(MaxEntIRL(ridge=0.1).fit(problem.mdp, problem.trajectories), tmp_path / "fit" / "model.npz", placed)
-    scene = fitted_picture(tmp_path / "fit", {})["scene"]
-    layout = laid_out(problem.mdp, xy, y_down=True)
+    scene = saved_fit(tmp_path / "fit", {})["scene"]
+    layout = make_layout(problem.mdp, xy, y_down=True)
     assert scene["kind"] == layout.kind == "grid"
     np.testing.assert_allclose(scene["at"], np.round(layout.at, 3))

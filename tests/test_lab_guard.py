@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from labs import HOST, asked
 
-from messirl.app.lab.security import BODY, POLICY, Guard, served
+from messirl.app.lab.security import BODY, POLICY, SecurityMiddleware, allowed_hosts
 
 JSON = {"content-type": "application/json", "origin": f"http://{HOST}"}
 
@@ -20,7 +20,7 @@ async def echo(scope, receive, send):
     await send({"type": "http.response.body", "body": str(size).encode()})
 
 
-APP = Guard(echo, served(8377))
+APP = SecurityMiddleware(echo, allowed_hosts(8377))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8377", "localhost:8377", "LOCALHOST:8377", "[::1]:8377"])
@@ -46,7 +46,7 @@ def test_a_foreign_host_is_refused(host):
 
 
 def test_other_machines_are_served_by_address_only_if_asked_for_and_a_foreign_name_never():
-    wide = Guard(echo, served(8377, "lab.local"), numbers=True)
+    wide = SecurityMiddleware(echo, allowed_hosts(8377, "lab.local"), numbers=True)
     for host in ("192.168.1.5:8377", "[fe80::1]:8377", "lab.local:8377"):
         assert asked(wide, headers={"host": host}).status == 200
         assert asked(APP, headers={"host": host}).status == 421
@@ -97,7 +97,9 @@ def test_a_body_that_is_too_large_is_refused_by_the_real_application_too():
     """Which would answer an error of the body with 500, before it gets to the guard."""
     from messirl.app.lab.routes import make_app
 
-    answer = asked(make_app([], served(8377)), "/api/draw", method="POST", headers=JSON, chunks=[b"x" * 65536] * 40)
+    answer = asked(
+        make_app([], allowed_hosts(8377)), "/api/draw", method="POST", headers=JSON, chunks=[b"x" * 65536] * 40
+    )
     assert answer.status == 413
 
 

@@ -6,13 +6,15 @@ import json
 
 import pytest
 
-from messirl.app.lab.requests import Ask, Refused, read_ask
+from messirl.app.lab.requests import FitRequest, RequestError, parse_fit_request
 
 GOOD = {"scene": "pit", "u": 5, "nu": 0.25, "drawn": [[0, 1, 2]], "rough": True}
 
 
 def test_a_good_request_is_understood():
-    assert read_ask(json.dumps(GOOD).encode()) == Ask("pit", u=5, nu=0.25, drawn=((0, 1, 2),), rough=True)
+    assert parse_fit_request(json.dumps(GOOD).encode()) == FitRequest(
+        "pit", u=5, nu=0.25, drawn=((0, 1, 2),), rough=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,11 +43,11 @@ def test_a_good_request_is_understood():
     ],
 )
 def test_anything_else_is_refused_with_the_reason(change, why):
-    with pytest.raises(Refused, match=why):
-        read_ask(json.dumps(GOOD | change).encode())
+    with pytest.raises(RequestError, match=why):
+        parse_fit_request(json.dumps(GOOD | change).encode())
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 10**5, b'{"scene": "pit", "nu": NaN}', b'{"u": 1}'])
 def test_what_is_no_request_is_refused(body):
-    with pytest.raises(Refused, match="request"):
-        read_ask(body)
+    with pytest.raises(RequestError, match="request"):
+        parse_fit_request(body)

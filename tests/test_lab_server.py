@@ -24,14 +24,14 @@ import uvicorn
 
 from messirl.app.lab import server
 from messirl.app.lab.routes import inline_styles, make_app
-from messirl.app.lab.security import served
+from messirl.app.lab.security import allowed_hosts
 
 MINUTE, AT_ONCE = 60, 200
 
 
 @pytest.fixture(scope="module")
 def app():
-    return make_app([], served(8377))
+    return make_app([], allowed_hosts(8377))
 
 
 def test_our_files_and_plotly_are_served(app):
@@ -97,7 +97,7 @@ async def said_to(words):
 
     config, state = uvicorn.Config(slowly, log_level="critical"), uvicorn.server.ServerState()
     listening = await asyncio.get_running_loop().create_server(
-        lambda: server.Hurried(config, state, {}), "127.0.0.1", 0
+        lambda: server.TimeoutProtocol(config, state, {}), "127.0.0.1", 0
     )
     async with listening:
         reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())

@@ -14,15 +14,15 @@ from worlds import maze, random_mdp, ring
 
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL
 from messirl.data.trajectories import Trajectories
-from messirl.estimators._convergence_report import quietly
-from messirl.objective import Objective, evaluations
+from messirl.estimators._convergence_report import ignore_convergence_warnings
+from messirl.objective import Objective, evaluate_batch
 from messirl.optim.fixed_steps import paper
 from messirl.optim.lbfgs import lbfgs
 from messirl.optim.lbfgs_memory import Secants
-from messirl.optim.lockstep import SIDE_BY_SIDE, side_by_side
+from messirl.optim.lockstep import MAX_CONCURRENT, run_searches
 from messirl.paper.domains import gridworld, highway, pit
 from messirl.planning import Planner, batched
-from messirl.planning.batched import expectations, in_lanes
+from messirl.planning.batched import batched_expectations, can_batch
 from messirl.planning.kernels.batched_bellman import L
 
 
@@ -43,7 +43,7 @@ def with_dead_ends():
 
 def based(mdp):
     policy = generator(3).dirichlet(np.ones(mdp.n_actions), size=mdp.n_states)
-    return mdp.based_on(policy)
+    return mdp.with_prior_policy(policy)
 
 
 WORLDS = {
@@ -99,13 +99,13 @@ def test_a_lane_finds_what_a_problem_finds_alone(world, n, signed):
     lanes, alone, rng = planners(world, n, which), planners(world, n, which), generator(13)
     thetas = thetas_for(world, n)
     for _ in range(4):  # from nothing, then from what was found last
-        for found, planner, theta in zip(expectations(lanes, thetas), alone, thetas, strict=True):
-            assert in_lanes(planner)
+        for found, planner, theta in zip(batched_expectations(lanes, thetas), alone, thetas, strict=True):
+            assert can_batch(planner)
             wanted = planner(world.reward(theta))
             scale = 1.0 + abs(wanted.log_partition)
             assert found is not None
             assert found[0] == pytest.approx(wanted.log_partition, rel=1e-10, abs=1e-10)
-            mass = np.abs(planner.asked).sum() / (1.0 - world.discount)
+            mass = np.abs(planner.active_source).sum() / (1.0 - world.discount)
             np.testing.assert_allclose(found[2].states, wanted.visits.states, rtol=1e-8, atol=1e-11 * mass * scale)
             np.testing.assert_allclose(found[1], wanted.visits.counts(world), rtol=1e-8, atol=1e-11 * mass * scale)
         thetas = [theta + 0.3 * rng.normal(size=theta.size) for theta in thetas]
@@ -116,7 +116,7 @@ def test_a_lane_solves_the_equations_it_stands_for(world):
     n, base = world.n_states, 0.0 if world.log_reference is None else world.log_reference
     moves = world.transitions.toarray().reshape(n, world.n_actions, n)
     (planner,), (theta,) = planners(world, 1), thetas_for(world, 1)
-    (found,) = expectations([planner], [theta])
+    (found,) = batched_expectations([planner], [theta])
     values, reward = planner.model._values, world.reward(theta)
     live, alive = planner.model.live, np.isfinite(values)
     q = np.where(live, world.discount * moves @ np.where(alive, values, 0.0) + base, -np.inf)
@@ -134,9 +134,9 @@ def test_a_lane_does_not_depend_on_its_neighbours(world):
     """To the last bit: the rows of a table are the same whatever is done beside them."""
     n, signed = 2 * L, range(0, L, 5)
     thetas = thetas_for(world, n)
-    among = expectations(planners(world, n, signed), thetas)
+    among = batched_expectations(planners(world, n, signed), thetas)
     for number in (0, 1, 5, n - 1):
-        (alone,) = expectations([planners(world, n, signed)[number]], [thetas[number]])
+        (alone,) = batched_expectations([planners(world, n, signed)[number]], [thetas[number]])
         assert alone[0] == among[number][0]
         assert np.array_equal(alone[1], among[number][1])
         assert np.array_equal(alone[2].states, among[number][2].states)
@@ -162,9 +162,9 @@ def test_a_lane_has_the_base_policy_of_its_own_problem():
     """Problems that differ in their base policy alone share what was found once for their moves."""
     mdp = random_mdp(6, n_states=6, discount=0.9, start=uniform(6))
     (theta,) = thetas_for(mdp, 1)
-    for world in (mdp, based(mdp), mdp.based_on(np.full((6, 3), 1 / 3)), mdp):
+    for world in (mdp, based(mdp), mdp.with_prior_policy(np.full((6, 3), 1 / 3)), mdp):
         (planner,) = planners(world, 1)
-        (found,) = expectations([planner], [theta])
+        (found,) = batched_expectations([planner], [theta])
         wanted = planners(world, 1)[0](world.reward(theta))
         assert found[0] == pytest.approx(wanted.log_partition, rel=1e-10)
 
@@ -174,9 +174,9 @@ def test_what_no_lane_holds_is_evaluated_alone(likely):
     for kind in KINDS:
         mdp, expert, _ = problem(kind)
         objectives = [Objective.from_trajectories(mdp, expert, objective=likely) for _ in range(2)]
-        assert (objectives[0].lane is mdp) == (kind == "endless")
+        assert (objectives[0].batch_mdp is mdp) == (kind == "endless")
         theta = np.full(mdp.n_features, -1.0)
-        for found in evaluations(objectives, [theta, theta]):
+        for found in evaluate_batch(objectives, [theta, theta]):
             wanted = Objective.from_trajectories(mdp, expert, objective=likely)(theta)
             assert found.value == pytest.approx(wanted.value)
             np.testing.assert_allclose(found.gradient, wanted.gradient, atol=1e-9)
@@ -185,22 +185,22 @@ def test_what_no_lane_holds_is_evaluated_alone(likely):
 def test_choices_whose_actions_are_not_known_have_no_lane():
     mdp, expert, _ = problem("endless")
     seen = Trajectories(expert.states, expert.offsets)
-    assert Objective.from_trajectories(mdp, seen, objective="choices").lane is None
+    assert Objective.from_trajectories(mdp, seen, objective="choices").batch_mdp is None
 
 
 def test_a_reward_too_large_for_a_lane_is_refused_as_alone():
     mdp = random_mdp(1, discount=0.9, start=uniform(5))
     (planner,) = planners(mdp, 1)
-    assert expectations([planner], [np.full(3, 1e260)]) == [None]
+    assert batched_expectations([planner], [np.full(3, 1e260)]) == [None]
     objective = Objective(mdp, planner, np.zeros(3))
-    assert evaluations([objective], [np.full(3, 1e260)])[0].value == -np.inf
+    assert evaluate_batch([objective], [np.full(3, 1e260)])[0].value == -np.inf
 
 
 def test_a_start_in_a_dead_end_is_refused_as_alone():
     mdp = with_dead_ends()
     objective = Objective(mdp, Planner(mdp, "causal", np.eye(9)[7]), np.zeros(mdp.n_features))
     with pytest.raises(ValueError, match="cannot start in state 7"):
-        evaluations([objective], [np.zeros(mdp.n_features)])
+        evaluate_batch([objective], [np.zeros(mdp.n_features)])
 
 
 # ------------------------------------------------------------ searches
@@ -209,7 +209,7 @@ def test_a_start_in_a_dead_end_is_refused_as_alone():
 def search_together(fits):
     """The result of each search."""
     searches = (model._prepare(*data).steps() for model, data in fits)
-    return {number: found[-1] for number, found in side_by_side(searches, evaluations)}
+    return {number: found[-1] for number, found in run_searches(searches, evaluate_batch)}
 
 
 def fits(kind):
@@ -227,7 +227,7 @@ def fits(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_searches_side_by_side_find_what_each_finds_alone(kind):
-    with quietly():
+    with ignore_convergence_warnings():
         together = search_together(fits(kind))
         alone = [model.fit(*data) for model, data in fits(kind)]
     assert sorted(together) == list(range(len(alone)))
@@ -244,7 +244,7 @@ def test_searches_side_by_side_find_what_each_finds_alone(kind):
 
 def test_more_searches_than_go_side_by_side_all_end():
     mdp, expert, unlabelled = problem("endless")
-    n = SIDE_BY_SIDE + 5
+    n = MAX_CONCURRENT + 5
     steps = {"objective": "counts", "solver": "paper", "step_size": 0.05}
     models = [MESSI(lambda0=0.1, max_iter=k % 7, **steps) for k in range(n)]
     found = search_together((model, (mdp, expert, unlabelled)) for model in models)
@@ -254,7 +254,7 @@ def test_more_searches_than_go_side_by_side_all_end():
 
 def test_searches_of_several_problems_go_side_by_side():
     every = [next(fits(kind)) for kind in KINDS]
-    with quietly():
+    with ignore_convergence_warnings():
         found = search_together(every)
         for number, (model, data) in enumerate(every):
             alone = type(model)(**model.get_params(deep=False)).fit(*data)
@@ -345,11 +345,11 @@ def test_secants_added_at_once_are_those_added_in_turn(n):
 
 def test_rows_of_a_run_do_not_depend_on_the_figures_done_beside():
     from messirl.paper.experiments.paper_settings import Setting
-    from messirl.paper.experiments.runner import Task, do, do_all
+    from messirl.paper.experiments.runner import Task, run_task, run_tasks
 
     sweeps = {"unlabelled": (0, 2), "nu": (0.0, 1.0), "lambda": (0.0, 0.5), "em": (1, 2)}
     setting = Setting("pit", lambda0=0.5, iterations=4, u=3, arguments={"pool": 4}, sweeps=sweeps)
     task = Task("pit", setting, "nu", 0, 7)
     every = [replace(task, figure=figure) for figure in setting.figures]
-    for one, rows in zip(every, do_all(every), strict=True):
-        assert do(one) == rows
+    for one, rows in zip(every, run_tasks(every), strict=True):
+        assert run_task(one) == rows

@@ -15,13 +15,13 @@ from seeds import shifted
 from messirl import state_visitation
 from messirl.app.report.paper.ablation_figure import learners_figure
 from messirl.estimators import MESSI, MaxEntIRL
-from messirl.estimators._convergence_report import quietly
+from messirl.estimators._convergence_report import ignore_convergence_warnings
 from messirl.estimators.registry import METHODS
 from messirl.objective import OBJECTIVES
 from messirl.paper.domains import gridworld, mixture, pit
 from messirl.paper.experiments import reproduction as whole
 from messirl.paper.experiments.ablation import (
-    ALONE,
+    EXPERT_ONLY,
     FIGURE,
     LEARNERS,
     MIXTURES,
@@ -29,9 +29,9 @@ from messirl.paper.experiments.ablation import (
     RIDGE,
     WAYS,
     Learner,
-    alone,
     canonical,
     estimator,
+    expert_only_learner,
     learn,
     learners,
     with_unlabelled,
@@ -40,7 +40,7 @@ from messirl.paper.experiments.ablation_tables import ASKED, claims_of, rows_of
 from messirl.paper.experiments.curves import Curves
 from messirl.paper.experiments.paper_settings import SETTINGS, Setting
 from messirl.paper.experiments.reproduction import Plan, compare_learners
-from messirl.paper.experiments.runner import Task, do
+from messirl.paper.experiments.runner import Task, run_task
 from messirl.paper.experiments.training_runs import Trial, estimator as paper_estimator
 from messirl.similarity import CompleteGraph
 
@@ -59,7 +59,7 @@ def scene():
 
 
 def test_the_expert_alone_is_fitted_with_every_objective_start_and_ridge():
-    found = {(one.objective, one.start, one.ridge) for one in LEARNERS if one.way == ALONE}
+    found = {(one.objective, one.start, one.ridge) for one in LEARNERS if one.way == EXPERT_ONLY}
     assert found == {(o, s, r) for o in OBJECTIVES for s in ("given", "own") for r in (0.0, RIDGE)}
 
 
@@ -98,7 +98,7 @@ def test_a_learner_is_the_estimator_that_its_fields_name(scene):
     assert estimator(with_unlabelled("MESSI", "mu1", "counts"), TINY, scene)[0].lambda0 == 0.5
     full, _ = estimator(with_unlabelled(METHODS["Complete"].label, "mu1", "counts"), TINY, scene)
     assert isinstance(full.similarity, CompleteGraph)
-    model, data = estimator(alone("choices"), TINY, scene)
+    model, data = estimator(expert_only_learner("choices"), TINY, scene)
     assert isinstance(model, MaxEntIRL)
     assert (model.ridge, model.objective, data) == (RIDGE, "choices", (scene.expert,))
 
@@ -107,8 +107,8 @@ def test_a_learner_is_the_estimator_that_its_fields_name(scene):
 def test_the_policy_is_measured_from_the_domains_start(objective):
     scene = gridworld(side=6, block=3, pool=2, length=40).scene(shifted(4))
     setting = Setting("gridworld", lambda0=1.0, u=2)
-    row = learn(alone(objective), setting, scene)
-    with quietly():
+    row = learn(expert_only_learner(objective), setting, scene)
+    with ignore_convergence_warnings():
         model = MaxEntIRL(objective=objective, ridge=RIDGE, max_iter=400).fit(
             scene.mdp.replace(start=None), scene.expert
         )
@@ -121,14 +121,14 @@ def test_counts_look_at_the_start_and_choices_do_not():
     scene = gridworld(side=6, block=3, pool=2, length=40).scene(shifted(4))
     setting = Setting("gridworld", lambda0=1.0, u=2)
     same, other = (
-        [learn(Learner(ALONE, None, o, start, RIDGE), setting, scene) for start in ("given", "own")]
+        [learn(Learner(EXPERT_ONLY, None, o, start, RIDGE), setting, scene) for start in ("given", "own")]
         for o in ("choices", "counts")
     )
     for what in ("performance", "objective"):
         assert same[0][what] == pytest.approx(same[1][what], abs=1e-6)
     assert other[0]["objective"] != pytest.approx(other[1]["objective"], rel=1e-3)  # if not performance
-    given = Learner(ALONE, None, "choices", "given", RIDGE)
-    assert canonical(given) == alone("choices")
+    given = Learner(EXPERT_ONLY, None, "choices", "given", RIDGE)
+    assert canonical(given) == expert_only_learner("choices")
     assert canonical(replace(given, objective="counts")) == replace(given, objective="counts")
 
 
@@ -172,7 +172,7 @@ def mean_of(cell):
 
 def test_gains_are_those_planted():
     pooled = with_unlabelled("pooling at 1", "mu1", "choices")
-    gains = {pooled.name: 0.5, alone("choices").name: 0.2, replace(pooled, objective="counts").name: 0.1}
+    gains = {pooled.name: 0.5, expert_only_learner("choices").name: 0.2, replace(pooled, objective="counts").name: 0.1}
     rows = {
         tuple(row[k] for k in ("way", "mixture", "objective", "start", "ridge")): row for row in rows_of(planted(gains))
     }
@@ -181,7 +181,7 @@ def test_gains_are_those_planted():
     assert (mine["runs"], mine["converged"]) == ("20", "0.95")
     found = [mean_of(mine[k]) for k in ("performance", "over experts alone", "over MESSI", "over counts")]
     assert found == pytest.approx([0.5, 0.3, 0.5, 0.4], abs=2e-4)
-    base = rows[ALONE, "", "choices", "own", "0.001"]
+    base = rows[EXPERT_ONLY, "", "choices", "own", "0.001"]
     assert (base["over experts alone"], base["over MESSI"]) == ("", "")
     assert mean_of(base["over counts"]) == pytest.approx(0.2, abs=2e-4)
 
@@ -208,7 +208,7 @@ def test_the_figure_has_a_column_for_each_domain_that_the_table_has():
 
 
 def test_a_task_of_learners_gives_one_row_per_learner():
-    rows = do(Task("pit", TINY, FIGURE, 2, shifted(9)))
+    rows = run_task(Task("pit", TINY, FIGURE, 2, shifted(9)))
     assert [row["method"] for row in rows] == [one.name for one in LEARNERS]
     assert {(row["domain"], row["run"], row["seed"]) for row in rows} == {("pit", 2, shifted(9))}
     assert np.isfinite([row["performance"] for row in rows]).all()
@@ -249,7 +249,7 @@ def test_a_garnet_has_the_branching_and_features_that_it_says():
 def test_the_study_compares_every_fit_and_starts_elsewhere(monkeypatch):
     monkeypatch.setattr(garnet, "EXPERTS", (1, 2))
     monkeypatch.setattr(garnet, "SCALES", (0.3,))
-    with quietly():
+    with ignore_convergence_warnings():
         rows = garnet.compare(shifted(2))
         begun = garnet.starts(shifted(2), "actions unrecorded")
     fits = {(row["experts"], row["objective"], row["ridge"]) for row in rows}

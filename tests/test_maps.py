@@ -21,12 +21,12 @@ from messirl.app.report.common.dark_mode_svg import COLOURS
 from messirl.app.report.common.map_style import DARK, NAMES, PALE, opposite, tile_inks, write_names
 from messirl.app.report.common.markup import Html
 from messirl.app.report.common.method_style import RC
-from messirl.app.report.common.svg_tooltips import MOST, Spot, over, spots_of
+from messirl.app.report.common.svg_tooltips import MOST, HoverArea, add_tooltips, hover_areas
 from messirl.app.report.fit.fit_page import write_fit_report
-from messirl.app.report.fit.map_axes import Ground, Part, tiled
+from messirl.app.report.fit.map_axes import BaseMap, MappedMDP, tiled
 from messirl.app.report.fit.maps import (
     arrow_shapes,
-    likely_moves,
+    likely_transitions,
     maps_figure,
     policy_figure,
     tracks_figure,
@@ -132,10 +132,10 @@ def test_spots_lie_where_the_states_are_drawn():
     at = np.array([[0.0, 0.0], [2.0, 1.0]])
     ax.scatter(*at.T)
     figure.draw_without_rendering()
-    for spot, place in zip(spots_of(ax, at, str, 0.1), at, strict=True):
+    for spot, place in zip(hover_areas(ax, at, str, 0.1), at, strict=True):
         x, y = ax.transData.transform(place) / figure.bbox.size
         assert_allclose([spot.x + spot.width / 2, 1 - spot.y - spot.height / 2], [x, y])
-    assert spots_of(ax, np.zeros((MOST + 1, 2)), str, 0.1) == []
+    assert hover_areas(ax, np.zeros((MOST + 1, 2)), str, 0.1) == []
 
 
 def test_a_page_shows_the_name_of_any_state_without_a_script(tmp_path):
@@ -150,10 +150,10 @@ def test_a_page_shows_the_name_of_any_state_without_a_script(tmp_path):
 
 
 def test_what_is_said_of_a_spot_is_escaped():
-    [shown] = over([Html('<figure><img src="x"></figure>')], [Spot(0.1, 0.2, 0.3, 0.4, "<b> & co")])
+    [shown] = add_tooltips([Html('<figure><img src="x"></figure>')], [HoverArea(0.1, 0.2, 0.3, 0.4, "<b> & co")])
     assert "<title>&lt;b&gt; &amp; co</title>" in shown
     assert 'x="100.0" y="200.0" width="300.0" height="400.0"' in shown
-    assert over([], [Spot(0, 0, 1, 1, "")]) == []
+    assert add_tooltips([], [HoverArea(0, 0, 1, 1, "")]) == []
 
 
 # ------------------------------------------------------------ marks, y, tiles
@@ -161,7 +161,7 @@ def test_what_is_said_of_a_spot_is_escaped():
 
 def test_starts_and_ends_are_marked_and_explained(tmp_path):
     one = fitted()
-    assert Ground(one).ends.tolist() == [8]
+    assert BaseMap(one).ends.tolist() == [8]
     figure = maps_figure(one)
     assert {text.get_text() for text in figure.legends[0].get_texts()} == {"start", "end"}
     wide = maze(4, 4, discount=0.9)
@@ -209,7 +209,7 @@ def test_tiles_are_for_grids_without_walls_and_features_of_states():
 
 
 def part(moves, **rest):
-    return Part(MDP(moves, np.ones((len(moves), 1)), discount=0.9, **rest), np.arange(len(moves)))
+    return MappedMDP(MDP(moves, np.ones((len(moves), 1)), discount=0.9, **rest), np.arange(len(moves)))
 
 
 def test_opposite_moves_have_an_arrow_each_and_equal_ones_share_one():
@@ -217,7 +217,7 @@ def test_opposite_moves_have_an_arrow_each_and_equal_ones_share_one():
     moves[0, 0, 1] = moves[0, 1, 2] = moves[0, 2, 2] = moves[1, :, 0] = moves[2, :, 0] = 1.0
     at = np.array([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
     table = np.array([[0.5, 0.2, 0.3], [0.4, 0.3, 0.3], [0.92, 0.04, 0.04]])
-    state, move, chance = likely_moves(part(moves), at, table, np.arange(3), one=False)
+    state, move, chance = likely_transitions(part(moves), at, table, np.arange(3), one=False)
     assert_array_equal(state, [0, 0, 1, 2])
     assert_allclose(chance, [0.5, 0.5, 1.0, 1.0])
     assert_allclose(np.sort(move[:2, 0]), [-1.0, 1.0])
@@ -242,10 +242,10 @@ def test_stays_and_moves_between_states_in_one_place_are_rings_and_never_arrows_
 def test_moves_to_states_without_a_place_have_no_arrow():
     mdp = maze(discount=0.9)
     here = np.arange(6)
-    lost = Part(mdp, here)
+    lost = MappedMDP(mdp, here)
     table = np.where(mdp.allowed, 1.0, 0.0)[here]
     table /= table.sum(axis=1, keepdims=True)
-    _, move, _ = likely_moves(lost, plot.grid(3, 3)[here], table, here, one=False)
+    _, move, _ = likely_transitions(lost, plot.grid(3, 3)[here], table, here, one=False)
     assert_allclose(np.linalg.norm(move, axis=1), 1.0, err_msg="none is taken for a stay")
     assert (move[:, 1] < -0.5).sum() == 3, "down from the first row, and not from the second"
 
@@ -255,7 +255,7 @@ def test_a_move_that_may_slip_has_an_arrow_to_each_place_and_its_mean_is_none():
     slip[0, 0] = [0.2, 0.4, 0.4]
     slip[1:, 0, 0] = 1.0
     at = np.array([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
-    state, move, chance = likely_moves(part(slip), at, np.ones((3, 1)), np.arange(1), one=False)
+    state, move, chance = likely_transitions(part(slip), at, np.ones((3, 1)), np.arange(1), one=False)
     assert_array_equal(state, [0, 0, 0])
     assert_allclose(np.column_stack([move[:, 0], chance])[np.argsort(move[:, 0])], [[-1, 0.4], [0, 0.2], [1, 0.4]])
 
@@ -272,7 +272,7 @@ def test_of_many_states_only_the_likeliest_move_is_drawn():
     mdp = maze(30, 30, discount=0.9)
     table = np.where(mdp.allowed, [[0.4, 0.3, 0.2, 0.1]], 0.0)
     among = np.arange(0, 900, 7)
-    state, _, _ = likely_moves(Part(mdp, np.arange(900)), plot.grid(30, 30), table, among, one=True)
+    state, _, _ = likely_transitions(MappedMDP(mdp, np.arange(900)), plot.grid(30, 30), table, among, one=True)
     assert_array_equal(state, among)
 
 

@@ -17,13 +17,13 @@ from messirl.similarity.penalty import similarity_penalty
 def little(monkeypatch):
     """A thousand bytes are free, and all that is asked for is looked at."""
     monkeypatch.setattr(_memory_guard, "LITTLE", 0)
-    monkeypatch.setattr(_memory_guard, "available", lambda: 1000.0)
+    monkeypatch.setattr(_memory_guard, "available_memory", lambda: 1000.0)
 
 
 def test_the_system_says_how_much_memory_there_is():
-    there = _memory_guard.available()
+    there = _memory_guard.available_memory()
     assert there is None or 0 < there < 2**60
-    _memory_guard.foresee("anything", 1e30 if there is None else 1.0, "")
+    _memory_guard.check_memory("anything", 1e30 if there is None else 1.0, "")
 
 
 def test_a_limit_of_the_process_counts(monkeypatch):
@@ -39,7 +39,7 @@ def test_a_limit_of_the_group_counts(monkeypatch, tmp_path):
     (tmp_path / "memory.max").write_text("5000\n")
     (tmp_path / "memory.current").write_text("2000\n")
     monkeypatch.setattr(_memory_guard, "GROUP", tmp_path)
-    assert _memory_guard.available() == 3000.0
+    assert _memory_guard.available_memory() == 3000.0
     (tmp_path / "memory.max").write_text("max\n")
     assert _memory_guard._left_in_group() is None
 

@@ -10,14 +10,14 @@ from problems import KINDS, problem
 import messirl
 from messirl import MESSI, EMMaxEnt, MaxEntIRL
 from messirl.estimators.registry import (
-    ALONE,
     BASELINES,
     COMPARED,
-    LIGHT,
+    DEFAULT_POOLING_WEIGHT,
+    EXPERT_ONLY,
     METHODS,
     baseline,
-    described,
-    entry_of,
+    compared_method_of,
+    describe_model,
     method_named,
     method_of,
 )
@@ -71,17 +71,17 @@ def test_the_sceptics_baselines_are_those_of_the_paper_and_comparisons_have_more
     [
         ("MaxEnt", {}),
         ("Reference", {"reference": "unlabelled"}),
-        ("LightPooling", {"unlabelled_weight": LIGHT}),
+        ("LightPooling", {"unlabelled_weight": DEFAULT_POOLING_WEIGHT}),
         (None, {"unlabelled_weight": 0.1}),
-        (None, {"reference": "unlabelled", "unlabelled_weight": LIGHT}),
-        (None, {"ridge": 0.5, "standardise": True, "unlabelled_weight": LIGHT}),
+        (None, {"reference": "unlabelled", "unlabelled_weight": DEFAULT_POOLING_WEIGHT}),
+        (None, {"ridge": 0.5, "standardise": True, "unlabelled_weight": DEFAULT_POOLING_WEIGHT}),
         (None, {"ridge": 0.5}),
     ],
 )
 def test_a_model_that_stands_in_the_comparison_itself_is_known(name, arguments):
-    assert entry_of(MaxEntIRL(**arguments)) is (None if name is None else METHODS[name])
-    assert entry_of(MESSI()) is None
-    assert entry_of(EMMaxEnt()) is None
+    assert compared_method_of(MaxEntIRL(**arguments)) is (None if name is None else METHODS[name])
+    assert compared_method_of(MESSI()) is None
+    assert compared_method_of(EMMaxEnt()) is None
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # a dozen walks may leave a weight open
@@ -92,7 +92,7 @@ def test_what_a_method_sets_is_what_its_estimator_is_asked_for(kind, objective):
     beside = MESSI(RBF(1.0), objective=objective, max_iter=1000)
     for name, same in (
         ("Reference", MaxEntIRL(objective=objective, reference="unlabelled", max_iter=1000)),
-        ("LightPooling", MaxEntIRL(objective=objective, unlabelled_weight=LIGHT, max_iter=1000)),
+        ("LightPooling", MaxEntIRL(objective=objective, unlabelled_weight=DEFAULT_POOLING_WEIGHT, max_iter=1000)),
     ):
         model, data = baseline(name, beside, mdp, expert, unlabelled)
         assert_allclose(model.fit(mdp, *data).score(expert), same.fit(mdp, expert, unlabelled).score(expert), rtol=1e-9)
@@ -136,13 +136,13 @@ def test_a_base_policy_stands_beside_models_that_could_have_none():
     ],
 )
 def test_a_model_is_described_by_what_it_does_with_unlabelled_trajectories(model, words, fitted_to):
-    assert described(model) == (words, fitted_to)
+    assert describe_model(model) == (words, fitted_to)
 
 
 def test_the_experts_alone_are_one_of_the_baselines():
-    assert METHODS[ALONE] in BASELINES
-    assert METHODS[ALONE].fitted_to == "expert"
-    assert not METHODS[ALONE].penalised
+    assert METHODS[EXPERT_ONLY] in BASELINES
+    assert METHODS[EXPERT_ONLY].fitted_to == "expert"
+    assert not METHODS[EXPERT_ONLY].penalised
 
 
 def test_an_unknown_method_names_those_there_are():

@@ -13,7 +13,7 @@ from messirl.planning.finite_horizon import FiniteModel
 from messirl.planning.infinite_horizon import StationaryModel
 from messirl.planning.memory_layout import layout_of
 from messirl.planning.noncausal import NoncausalModel
-from messirl.planning.planner import model_for_goals, where_met
+from messirl.planning.planner import model_for_goals, solution_from_start
 from messirl.planning.policy_chain import Chain, chain_matrix, gram
 from messirl.planning.reachability import reach, reachable
 from messirl.planning.recursive_logit import PathModel
@@ -244,7 +244,7 @@ def test_where_some_state_has_no_finite_value_those_that_are_met_have_theirs():
     reward, start = np.array([-1.0, 0.0, 1.0, -1.0]), np.eye(4)[0]
     with pytest.raises(ValueError, match="no finite value"):
         soft_values(mdp, reward)
-    assert_allclose(where_met(mdp, reward, start).values[:2], [-1.0 + np.log(2.0), 0.0], atol=1e-12)
+    assert_allclose(solution_from_start(mdp, reward, start).values[:2], [-1.0 + np.log(2.0), 0.0], atol=1e-12)
 
 
 # -- the chain -----------------------------------------------------------------------------------------------------

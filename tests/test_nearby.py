@@ -9,9 +9,9 @@ from problems import KINDS, problem
 
 from messirl import MESSI, MaxEntIRL
 from messirl.estimators._convergence_report import IdentifiabilityWarning
-from messirl.estimators._initialization import WarmStart, bend_at, first_theta
+from messirl.estimators._initialization import WarmStart, initial_theta, likelihood_curvature_at
 from messirl.estimators.registry import COMPARED, METHODS
-from messirl.inference.baselines import Neighbourhood, compare
+from messirl.inference.baselines import WarmStarts, compare
 from messirl.objective import Objective
 
 every = pytest.mark.parametrize("kind", KINDS)
@@ -23,7 +23,7 @@ def nearby(kind, **options):
     mdp, expert, _ = problem(kind)
     model = MaxEntIRL(ridge=0.2, **(PENALISED | options)).fit(mdp, expert)
     likelihood = Objective.from_trajectories(mdp, expert, objective=model.likelihood_)
-    return mdp, expert, WarmStart(model.theta_, bend_at(likelihood, model.theta_))
+    return mdp, expert, WarmStart(model.theta_, likelihood_curvature_at(likelihood, model.theta_))
 
 
 @every
@@ -59,14 +59,14 @@ def test_where_values_are_not_finite_the_search_begins_as_ever():
     objective = Objective.from_trajectories(mdp, expert)
     lost = WarmStart(np.full(mdp.n_features, 10.0), np.eye(mdp.n_features))
     assert not np.isfinite(objective(lost.theta).value)
-    assert_array_equal(first_theta(mdp, objective, 500.0, lost), first_theta(mdp, objective, 500.0))
+    assert_array_equal(initial_theta(mdp, objective, 500.0, lost), initial_theta(mdp, objective, 500.0))
 
 
 def test_beyond_the_box_the_search_begins_as_ever():
     mdp, expert, near = nearby("finite")
     objective = Objective.from_trajectories(mdp, expert)
     bound = 0.5 * float(np.abs(near.theta).max())
-    assert_array_equal(first_theta(mdp, objective, bound, near), np.zeros(mdp.n_features))
+    assert_array_equal(initial_theta(mdp, objective, bound, near), np.zeros(mdp.n_features))
 
 
 def test_fits_at_the_bound_are_nobodys_neighbours():
@@ -74,7 +74,7 @@ def test_fits_at_the_bound_are_nobodys_neighbours():
     close = float(np.abs(MaxEntIRL(ridge=0.2, **PENALISED).fit(mdp, expert).theta_).max()) / 2
     held = MaxEntIRL(ridge=0.2, theta_max=close, **PENALISED).fit(mdp, expert)
     assert held.standing_.box
-    near = Neighbourhood(expert)
+    near = WarmStarts(expert)
     near.add(held)
     other = MaxEntIRL(ridge=0.2, **PENALISED)
     near.fit(other, mdp, (expert,))
@@ -84,7 +84,7 @@ def test_fits_at_the_bound_are_nobodys_neighbours():
 def test_fits_whose_likelihood_is_flat_in_a_direction_are_nobodys_neighbours():
     mdp, expert, _ = problem("finite")
     twice = mdp.replace(features=np.hstack([mdp.features, mdp.features[:, :1]]))
-    near, other = Neighbourhood(expert), MaxEntIRL(ridge=0.2, **PENALISED)
+    near, other = WarmStarts(expert), MaxEntIRL(ridge=0.2, **PENALISED)
     with pytest.warns(IdentifiabilityWarning):
         one = MaxEntIRL(ridge=0.2, **PENALISED).fit(twice, expert)
     near.add(one)
@@ -96,7 +96,7 @@ def test_fits_whose_likelihood_is_flat_in_a_direction_are_nobodys_neighbours():
 def test_a_start_of_the_users_own_is_kept():
     mdp, expert, _ = nearby("finite")
     own = np.full(mdp.n_features, 0.1)
-    others, model = Neighbourhood(expert), MaxEntIRL(ridge=0.2, theta_init=own, **PENALISED)
+    others, model = WarmStarts(expert), MaxEntIRL(ridge=0.2, theta_init=own, **PENALISED)
     others.add(MaxEntIRL(ridge=0.2, **PENALISED).fit(mdp, expert))
     others.fit(model, mdp, (expert,))
     assert_array_equal(model.theta_init_, own)
@@ -120,7 +120,7 @@ def test_what_a_penalty_holds_is_not_asked_of_a_fit_that_began_nearby():
 
 def test_fixed_steps_begin_as_ever():
     mdp, expert, _ = problem("finite")
-    near, model = Neighbourhood(expert), MaxEntIRL(solver="paper", max_iter=5)
+    near, model = WarmStarts(expert), MaxEntIRL(solver="paper", max_iter=5)
     near.add(MaxEntIRL(ridge=0.2, **PENALISED).fit(mdp, expert))
     with pytest.warns(match="did not converge"):
         near.fit(model, mdp, (expert,))

@@ -12,7 +12,7 @@ from worlds import maze, random_mdp
 
 from messirl import MDP, feature_counts, sample
 from messirl.estimators import NgRussell
-from messirl.estimators.ng_russell import most_ahead
+from messirl.estimators.ng_russell import largest_lead_theta
 from messirl.planning import optimal_policy, visits
 
 seeds = pytest.mark.parametrize("seed", range(4))
@@ -29,7 +29,7 @@ def test_no_weights_in_the_box_put_the_experts_further_ahead(seed):
     """What is maximised is concave and grows with θ: on the edge of a square it can be seen everywhere."""
     rng = generator(seed)
     gaps = rng.normal(size=(6, 2)) + np.array([0.7, 0.3])
-    found = most_ahead(gaps, 2.0)
+    found = largest_lead_theta(gaps, 2.0)
     side = np.linspace(-2.0, 2.0, 2001)
     edge = np.concatenate([np.column_stack([side, np.full(2001, e)]) for e in (-2.0, 2.0)])
     everywhere = np.concatenate([edge, edge[:, ::-1], np.zeros((1, 2))])

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from messirl._formatting import nats, percentage, probability, significant
+from messirl._formatting import format_nats, format_p_value, format_significant, percentage
 from messirl.app.cli.diagnose import text_of as diagnosis_text
 from messirl.app.cli.fit import text_of
 from messirl.app.cli.select import text_of as select_text
@@ -40,7 +40,7 @@ def digits(text):
     ],
 )
 def test_a_column_is_written_as_a_reader_wants_it(values, texts):
-    found = significant(values)
+    found = format_significant(values)
     assert [text.rstrip() for text in found] == [text.rstrip() for text in texts]
 
 
@@ -49,13 +49,13 @@ def test_every_value_can_be_read_back_to_as_many_digits_as_were_asked_for(seed):
     random = np.random.default_rng(seed)
     values = random.normal(size=12) * 10.0 ** random.integers(-12, 12, size=12)
     for asked in (2, 4, 6):
-        found = significant(values, asked)
+        found = format_significant(values, asked)
         assert all(digits(text) >= asked for text in found), found
         np.testing.assert_allclose([float(text) for text in found], values, rtol=0.51 * 10.0 ** (1 - asked))
 
 
 def test_columns_stay_columns_whatever_is_in_them():
-    found = significant(EXTREME)
+    found = format_significant(EXTREME)
     assert len({len(text) for text in found}) == 1
     points = {text.index(".") for text in found if "." in text}
     assert len(points) == 1
@@ -78,11 +78,11 @@ def test_columns_stay_columns_whatever_is_in_them():
     ],
 )
 def test_a_score_has_four_decimals_and_only_zero_looks_like_zero(value, text):
-    assert nats(value) == text
+    assert format_nats(value) == text
 
 
 def test_a_gain_has_a_sign_unless_it_is_none():
-    assert [nats(x, signed=True) for x in (0.5, -0.5, 3e-7, -3e-7, 0.0)] == [
+    assert [format_nats(x, signed=True) for x in (0.5, -0.5, 3e-7, -3e-7, 0.0)] == [
         "+0.5000", "-0.5000", "+3.0e-07", "-3.0e-07", "0.0000",
     ]  # fmt: skip
 
@@ -95,7 +95,7 @@ def test_small_shares_and_probabilities_are_below_something_rather_than_zero():
         "50.00%",
         "nan%",
     ]
-    assert [probability(x) for x in (0.0, 1e-9, 0.0432, math.nan)] == ["<0.0001", "<0.0001", "0.0432", "nan"]
+    assert [format_p_value(x) for x in (0.0, 1e-9, 0.0432, math.nan)] == ["<0.0001", "<0.0001", "0.0432", "nan"]
 
 
 def test_scores_on_the_pages_do_not_look_like_zero_either():

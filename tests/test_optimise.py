@@ -14,12 +14,12 @@ from seeds import generator
 from worlds import ROUNDING, never_falls
 
 from messirl import MESSI, MaxEntIRL, feature_counts, soft_policy, state_visitation
-from messirl.estimators._initialization import first_theta
+from messirl.estimators._initialization import initial_theta
 from messirl.optim.box_search import projected_norm
 from messirl.optim.fixed_steps import paper, rescaled
 from messirl.optim.lbfgs import lbfgs
 from messirl.selection import Candidate
-from messirl.selection.candidates import Bench
+from messirl.selection.candidates import CandidateFitter
 from messirl.similarity import RBF, CompleteGraph, penalty_matrix
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -271,7 +271,7 @@ class Cliff:
 
 @pytest.mark.parametrize("d", [1, 3, 30])
 def test_a_rough_fit_does_not_take_the_steepness_of_its_start_for_that_of_the_top(d):
-    result = lbfgs(Cliff(), np.full(d, 1e-3), bound=100.0, max_iter=500, tol=3e-3, certain=False)
+    result = lbfgs(Cliff(), np.full(d, 1e-3), bound=100.0, max_iter=500, tol=3e-3, confirm_by_newton=False)
     assert result.converged
     assert_allclose(result.theta, 20.0, rtol=1e-2)
 
@@ -279,10 +279,10 @@ def test_a_rough_fit_does_not_take_the_steepness_of_its_start_for_that_of_the_to
 def test_a_rough_fit_of_few_weights_is_not_held_on_a_ridge_that_all_its_steps_went_across():
     found = case("goals", by_state=False, seed=0)
     some = (trajectories_of(data) for data in (found.expert, found.others))
-    bench = Bench(mdp_of(found.problem), *some, yardstick=CompleteGraph(), theta_max=6.0, tol=1e-3)
+    bench = CandidateFitter(mdp_of(found.problem), *some, yardstick=CompleteGraph(), theta_max=6.0, tol=1e-3)
     strong = Candidate("Complete", 10.0)
     objective = bench.likelihood(strong).penalised(bench.penalty(strong))
-    begin = first_theta(bench.mdp, objective, 6.0)
+    begin = initial_theta(bench.mdp, objective, 6.0)
     exact = lbfgs(objective, begin, bound=6.0, max_iter=500, tol=1e-8, unit=objective.unit)
     assert_allclose(bench.fit(strong) * objective.unit, exact.theta * objective.unit, atol=5e-3)
 
@@ -296,7 +296,7 @@ def test_with_the_curvature_known_a_bowl_takes_one_step():
         roots = random.normal(size=(d, d))
         bend, top = roots @ roots.T + 0.1 * np.eye(d), random.normal(size=d)
         bowl = lambda t, bend=bend, top=top: Point(-0.5 * (t - top) @ bend @ (t - top), -bend @ (t - top))  # noqa: E731
-        result = lbfgs(bowl, np.zeros(d), bound=np.inf, max_iter=50, tol=1e-6, certain=False, curvature=bend)
+        result = lbfgs(bowl, np.zeros(d), bound=np.inf, max_iter=50, tol=1e-6, confirm_by_newton=False, curvature=bend)
         assert result.converged
         assert len(result.history) <= 3
         assert_allclose(result.theta, top, atol=1e-6)
@@ -312,6 +312,8 @@ def test_a_wrong_curvature_costs_steps_and_no_more(certain):
         bound = random.choice([0.5, np.inf])
         told = (other + other.T) * random.choice([1e-6, 1.0, 1e6])  # neither right nor positive
         bowl = lambda t, bend=bend, top=top: Point(-0.5 * (t - top) @ bend @ (t - top), -bend @ (t - top))  # noqa: E731
-        result = lbfgs(bowl, np.zeros(d), bound=bound, max_iter=2000, tol=1e-6, certain=certain, curvature=told)
+        result = lbfgs(
+            bowl, np.zeros(d), bound=bound, max_iter=2000, tol=1e-6, confirm_by_newton=certain, curvature=told
+        )
         exact = lbfgs(bowl, np.zeros(d), bound=bound, max_iter=2000, tol=1e-9)
         assert_allclose(result.point.value, exact.point.value, atol=1e-6, rtol=1e-6)

@@ -10,7 +10,7 @@ from scipy.stats import t as student
 from seeds import generator
 
 from messirl import MESSI, MaxEntIRL
-from messirl.app.workflow.verdict import Verdict, judged
+from messirl.app.workflow.verdict import Verdict, compare_scores
 from messirl.inference.baselines import compare
 from messirl.inference.paired_gain import NOTHING, Gain, paired_gain
 
@@ -69,19 +69,19 @@ def test_one_trajectory_has_no_interval_and_what_is_ruled_out_is_clearly_worse()
     lone = paired_gain(np.array([-2.0]), np.array([-3.0]), np.array([4]))
     assert lone.mean == 0.25
     assert np.isnan([lone.low, lone.high]).all()
-    assert not lone.clear
+    assert not lone.significant
     assert str(lone) == "+0.2500 nats per step"
     ruled_out = paired_gain(np.array([-2.0, -1.0]), np.array([-3.0, -np.inf]), np.array([4, 2]))
     assert ruled_out.mean == np.inf
-    assert ruled_out.clear
-    assert not paired_gain(np.full(2, -np.inf), np.full(2, -np.inf), np.array([4, 2])).clear
+    assert ruled_out.significant
+    assert not paired_gain(np.full(2, -np.inf), np.full(2, -np.inf), np.array([4, 2])).significant
 
 
 def test_what_the_tolerance_of_a_fit_leaves_open_is_no_difference():
-    assert not Gain(NOTHING / 2, NOTHING / 4, NOTHING).clear
-    assert Gain(0.01, 0.001, 0.019).clear
-    assert Gain(-0.01, -0.02, -0.001).clear
-    assert not Gain(0.01, -0.001, 0.021).clear
+    assert not Gain(NOTHING / 2, NOTHING / 4, NOTHING).significant
+    assert Gain(0.01, 0.001, 0.019).significant
+    assert Gain(-0.01, -0.02, -0.001).significant
+    assert not Gain(0.01, -0.001, 0.021).significant
 
 
 # ------------------------------------------------------------ which is best
@@ -92,7 +92,7 @@ def verdict_of(*gains, alone=0):
     wave = 0.01 * np.where(np.arange(STEPS.size) % 2, 1.0, -1.0)
     logs = [(-1.0 + gain + (wave if gain else 0.0)) * STEPS for gain in gains]
     names = [f"method {i}" for i in range(len(gains))]
-    return judged(names, logs, STEPS, alone)
+    return compare_scores(names, logs, STEPS, alone)
 
 
 def test_the_best_is_named_with_its_interval_over_the_experts_alone():
@@ -109,7 +109,7 @@ def test_the_best_is_named_with_its_interval_over_the_experts_alone():
 def test_where_an_interval_includes_zero_there_is_no_clear_difference():
     verdict, gains = verdict_of(0.0, 0.002, -0.5, 0.002)
     assert verdict.alike == ["method 0", "method 3"]
-    assert not gains[1].clear
+    assert not gains[1].significant
     assert verdict.sentence.endswith("; no clear difference from method 0 and method 3.")
 
 
@@ -127,12 +127,12 @@ def test_the_experts_alone_may_be_best():
 
 
 def test_one_held_out_trajectory_decides_nothing():
-    verdict, _ = judged(["a", "b"], [np.array([-1.0]), np.array([-9.0])], np.array([3]), 1)
+    verdict, _ = compare_scores(["a", "b"], [np.array([-1.0]), np.array([-9.0])], np.array([3]), 1)
     assert verdict.sentence == "a predicts the one held-out trajectory best; one trajectory allows no interval."
 
 
 def test_a_method_that_rules_out_what_was_seen_is_never_best():
-    verdict, _ = judged(["a", "b"], [np.full(2, -np.inf), np.array([-9.0, -4.0])], np.array([3, 2]), 0)
+    verdict, _ = compare_scores(["a", "b"], [np.full(2, -np.inf), np.array([-9.0, -4.0])], np.array([3, 2]), 0)
     assert verdict.best == "b"
     assert verdict.alike == []
 
@@ -174,7 +174,7 @@ def test_identical_units_are_one_observation_and_have_no_interval():
         gain = paired_gain(np.full(n, -2.0), np.full(n, -3.7), np.full(n, 5))
         assert gain.mean == pytest.approx(0.34)
         assert np.isnan([gain.low, gain.high]).all()
-        assert not gain.clear
+        assert not gain.significant
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 12, 100])
@@ -184,7 +184,7 @@ def test_units_that_agree_by_chance_leave_room_for_one_that_does_not(n):
     gain, p = paired_gain(1.0 + jitter, np.zeros(n), steps), 1.0 / (n + 2)
     half = student.ppf(0.975, n - 1) * 2.0 * np.sqrt(p * (1.0 - p) / (n - 1)) * gain.mean
     assert_allclose(gain.high - gain.mean, half, rtol=1e-4)
-    assert gain.clear == (n > 4)
+    assert gain.significant == (n > 4)
 
 
 def test_the_floor_of_the_error_changes_nothing_where_units_differ():

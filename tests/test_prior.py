@@ -13,7 +13,7 @@ import messirl
 from messirl import MDP, MESSI, EMMaxEnt, MaxEntIRL, Trajectories, sample, soft_policy
 from messirl.data.feature_scale import feature_spread
 from messirl.selection import MESSICV, Candidate
-from messirl.selection.candidates import Bench
+from messirl.selection.candidates import CandidateFitter
 from messirl.similarity import CompleteGraph
 
 pytestmark = [
@@ -36,7 +36,7 @@ def test_the_fit_is_the_mode_of_the_posterior(number):
     mdp, expert, _ = given(number)
     unit, begin = feature_spread(mdp), case(*CASES[number]).theta
     model = MaxEntIRL(theta_prior=0.5, objective="choices", theta_init=begin, tol=1e-8).fit(mdp, expert)
-    bench, alone = Bench(mdp, expert, None, yardstick=CompleteGraph()), Candidate("MaxEnt")
+    bench, alone = CandidateFitter(mdp, expert, None, yardstick=CompleteGraph()), Candidate("MaxEnt")
 
     def minus_log_posterior(theta):
         if not np.isfinite(value := bench.score(alone, theta, expert)):
@@ -132,6 +132,6 @@ def test_every_candidate_of_a_selection_has_its_prior(prior):
     others = sample(mdp, policy, 9, 12, start=np.ones(6), random_state=1)
     model = MESSICV(theta_prior=prior, lambdas=[0.1]).fit(mdp, expert, others)
     assert model.best_estimator_.theta_prior == prior
-    bench = Bench(mdp, expert, others, yardstick=CompleteGraph(), theta_prior=prior)
+    bench = CandidateFitter(mdp, expert, others, yardstick=CompleteGraph(), theta_prior=prior)
     alone = bench.penalty(Candidate("MaxEnt"))
     assert alone is None if prior is None else (np.diag(alone) > 0).all()

@@ -35,8 +35,8 @@ from messirl import (
     soft_values,
 )
 from messirl.objective import Objective
-from messirl.planning.planner import where_met
-from messirl.selection.expert_agreement import likeness
+from messirl.planning.planner import solution_from_start
+from messirl.selection.expert_agreement import measure_agreement
 from messirl.similarity import RBF
 
 pytestmark = [
@@ -127,7 +127,7 @@ def test_where_there_are_dead_ends_the_base_policy_is_weighted_away_from_them(nu
         towards = problem.towards(goal)
         first = [x[0][0] for x in expert if x[2] == goal]
         log_policy, _, values, _ = plain.solved(towards, np.zeros(2), first)
-        found = where_met(mdp, nothing, np.bincount(first, minlength=problem.n_states).astype(float), goal)
+        found = solution_from_start(mdp, nothing, np.bincount(first, minlength=problem.n_states).astype(float), goal)
         known = np.isfinite(values)
         assert (mdp.first(found.values)[known] <= 1e-12).all()
         assert_allclose(mdp.first(found.values)[known], values[known], **EXACT)
@@ -148,7 +148,7 @@ def test_of_certain_moves_it_is_the_base_policy_given_that_the_end_is_reached(se
     transitions = np.eye(8)[target]
     transitions[6:] = 0.0
     usual = rng.dirichlet(np.ones(3), size=8)
-    mdp = MDP(transitions, rng.normal(size=(8, 2)), discount=1.0, terminal=np.arange(8) == 6).based_on(usual)
+    mdp = MDP(transitions, rng.normal(size=(8, 2)), discount=1.0, terminal=np.arange(8) == 6).with_prior_policy(usual)
     moves = np.zeros((8, 8))
     np.add.at(moves, (np.repeat(np.arange(6), 3), target[:6].ravel()), usual[:6].ravel())
     z = np.zeros(8)
@@ -183,14 +183,14 @@ def test_where_nothing_ends_early_a_uniform_one_is_none(discount, by_state, hori
         theta = rng.normal(size=2)
         one, two = (
             Objective.from_trajectories(mdp, data, objective=objective)(theta)
-            for mdp in (without, without.based_on(uniform))
+            for mdp in (without, without.with_prior_policy(uniform))
         )
         assert_allclose(two.gradient, one.gradient, **EXACT)
         steps = sum(discount**t for t in range(horizon - 1)) if horizon else 1 / (1 - discount)
         more = 0.0 if objective == "choices" else np.log(problem.n_actions) * steps
         assert two.value == pytest.approx(one.value + more, rel=1e-9, abs=1e-9)
         reward = problem.reward(theta)
-        assert_allclose(soft_policy(without.based_on(uniform), reward), soft_policy(without, reward), **EXACT)
+        assert_allclose(soft_policy(without.with_prior_policy(uniform), reward), soft_policy(without, reward), **EXACT)
 
 
 @to_rounding
@@ -213,7 +213,7 @@ def test_elsewhere_a_uniform_one_costs_the_logarithm_of_how_many_actions_there_a
     )
     degree = np.maximum(allowed.sum(axis=1), 1)
     mdp = mdp_of(problem)
-    uniform = mdp.based_on(allowed / degree[:, None])
+    uniform = mdp.with_prior_policy(allowed / degree[:, None])
     cost = problem.reward(theta)[:, None] if problem.by_state else problem.reward(theta)
     dear = mdp.replace(features=np.zeros((problem.n_states, problem.n_actions, 1)))
     for goal in goals_of(expert):
@@ -357,7 +357,7 @@ def test_the_dual_is_the_relative_entropy_of_the_policy_and_no_other_has_less(nu
     log_policy, _ = plain.tables(problem, theta, [expert[0][0][0]])
     policy = np.exp(log_policy)
     mdp = mdp_of(problem)
-    found = mdp.first(where_met(mdp, mdp.reward(theta), start).values)[int(np.argmax(start))]
+    found = mdp.first(solution_from_start(mdp, mdp.reward(theta), start).values)[int(np.argmax(start))]
     own = relative_entropy(problem, policy, start)
     assert own >= -1e-12
     assert theta @ expected_counts(problem, policy, start) - found == pytest.approx(own, rel=1e-9, abs=1e-9)
@@ -377,7 +377,7 @@ def test_the_dual_is_the_relative_entropy_of_the_policy_and_no_other_has_less(nu
 def test_the_best_policy_is_the_same_whatever_is_usual(number):
     problem, theta, expert, _, _ = based(number)
     mdp = mdp_of(problem)
-    bare, reward = mdp.based_on(None), mdp.reward(theta)
+    bare, reward = mdp.with_prior_policy(None), mdp.reward(theta)
     assert bare.reference is None
     for goal in goals_of(expert):
         assert_array_equal(optimal_values(mdp, reward, goal=goal), optimal_values(bare, reward, goal=goal))
@@ -438,7 +438,7 @@ def test_a_faulty_base_policy_is_refused_with_the_name_of_the_state(ends, by_ste
         with pytest.raises(ValueError, match=f"reference of state 'place {s}' is .*: {FAULTS[fault]}"):
             model.set_params(reference=table).fit(mdp, trips)
     with pytest.raises(ValueError, match=f"reference of state 'place {s}'"):
-        mdp.based_on(table)
+        mdp.with_prior_policy(table)
 
 
 @quiet
@@ -661,16 +661,16 @@ def test_a_selection_fits_and_scores_with_the_base_policy(given, objective):
         assert_allclose(chosen.reference_, usual, rtol=1e-15)
     assert_array_equal(chosen.reference_, alone.reference_)
     assert_array_equal(chosen.best_estimator_.reference_, alone.reference_)
-    values = soft_policy(mdp.based_on(alone.reference_), mdp.reward(chosen.theta_))
+    values = soft_policy(mdp.with_prior_policy(alone.reference_), mdp.reward(chosen.theta_))
     assert_allclose(chosen.policy_, values, **EXACT)
     assert np.abs(chosen.policy_ - soft_policy(mdp, mdp.reward(chosen.theta_))).max() > 0.01
 
 
 def test_likeness_is_learnt_for_each_base_policy():
     mdp, expert, others, usual = chain()
-    fresh = likeness(chain()[0].based_on(usual), expert, others, cv=3)
-    plainly = likeness(mdp, expert, others, cv=3)
-    after = likeness(mdp.based_on(usual), expert, others, cv=3)
+    fresh = measure_agreement(chain()[0].with_prior_policy(usual), expert, others, cv=3)
+    plainly = measure_agreement(mdp, expert, others, cv=3)
+    after = measure_agreement(mdp.with_prior_policy(usual), expert, others, cv=3)
     assert_array_equal(after.unlabelled, fresh.unlabelled)
     assert after.expert == fresh.expert
     assert after.expert != pytest.approx(plainly.expert, abs=1e-6)
@@ -680,7 +680,7 @@ def test_likeness_is_learnt_for_each_base_policy():
 @pytest.mark.parametrize("method", [MaxEntIRL, MESSI])
 def test_another_mdp_keeps_the_base_policy_until_it_is_given_another(method):
     mdp, expert, others, usual = chain()
-    based_on = mdp.based_on(usual)
+    based_on = mdp.with_prior_policy(usual)
     moved = based_on.replace(discount=0.8)
     assert_allclose(moved.reference, usual, rtol=1e-15)
     model = method(theta_max=3.0)

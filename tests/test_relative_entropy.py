@@ -15,7 +15,7 @@ from worlds import maze, random_mdp, without_actions
 from messirl import MDP, Trajectories, feature_counts, sample, soft_policy
 from messirl.data.feature_scale import feature_spread
 from messirl.estimators import RelativeEntropyIRL
-from messirl.estimators._prior_policy import usual_policy
+from messirl.estimators._prior_policy import fit_population_policy
 from messirl.estimators.relative_entropy import closest_to_base, dual, importance
 from messirl.planning import soft_values, visits
 
@@ -99,7 +99,7 @@ def test_the_policy_is_the_base_policy_where_the_reward_is_nothing():
     mdp, expert, unlabelled = problem("finite")
     model = RelativeEntropyIRL(epsilon=1e3).fit(mdp, expert, unlabelled)
     assert_allclose(model.theta_, 0.0, atol=1e-9)
-    usual = usual_policy(mdp, unlabelled, 10.0)
+    usual = fit_population_policy(mdp, unlabelled, 10.0)
     assert_allclose(model.policy_, np.broadcast_to(usual, mdp.policy_shape), rtol=1e-9)
 
 

@@ -17,7 +17,7 @@ from messirl.app.report.common.dark_mode_svg import COLOURS
 from messirl.app.report.common.images import render, write_bytes
 from messirl.app.report.common.interval_plot import gains_figure
 from messirl.app.report.common.markup import Html, join, tag
-from messirl.app.report.common.method_style import LOOKS, MAIN, RC, domain_name, in_order, look
+from messirl.app.report.common.method_style import MAIN, RC, STYLES, domain_name, sort_domains, style_of
 from messirl.app.report.common.number_format import decimals, fixed, mean_and_interval
 from messirl.app.report.paper import captions, claim_tables, curve_panel, summary
 from messirl.app.report.paper.gallery import file_names
@@ -26,7 +26,7 @@ from messirl.app.report.paper.provenance import command, provenance
 from messirl.app.report.paper.reproduction_page import write_report
 from messirl.inference.paired_gain import Gain
 from messirl.paper.experiments.claim_tests import FAILS, HOLDS, UNDECIDED
-from messirl.paper.experiments.claims import decide
+from messirl.paper.experiments.claims import evaluate_claims
 from messirl.paper.experiments.curves import Curve, Curves, Interval
 from messirl.paper.experiments.paper_settings import QUICK, SETTINGS
 from messirl.paper.experiments.result_store import SCHEMA
@@ -125,7 +125,7 @@ def whole(tmp_path_factory):
     """A report of one domain with everything, its figures not drawn."""
     out = tmp_path_factory.mktemp("report")
     table = results()
-    claims = decide(table)
+    claims = evaluate_claims(table)
     with sketched():
         return write_report(table, claims, out), claims
 
@@ -186,7 +186,7 @@ def test_the_page_says_what_was_found_and_where_it_comes_from(whole):
 @pytest.mark.drawn
 def test_two_calls_give_the_same_bytes(tmp_path):
     table = results(figures=("nu",))
-    claims = decide(table)
+    claims = evaluate_claims(table)
     for name in ("one", "two"):
         write_report(table, claims, tmp_path / name)
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
@@ -200,7 +200,7 @@ def test_two_calls_give_the_same_bytes(tmp_path):
 @pytest.mark.slow
 def test_svg_files_are_whole_and_undated(tmp_path):
     table = results()
-    drawn = list((write_report(table, decide(table), tmp_path).parent / "figures").glob("*.svg"))
+    drawn = list((write_report(table, evaluate_claims(table), tmp_path).parent / "figures").glob("*.svg"))
     assert drawn
     for path in drawn:
         text = path.read_text(encoding="utf-8")
@@ -239,7 +239,7 @@ def test_names_with_tags_are_text(tmp_path):
 def test_a_part_of_the_results_gives_a_report_too(arguments, stems, tmp_path, monkeypatch):
     monkeypatch.setattr("messirl.app.report.paper.gallery.domains_figure", lambda _: None)  # drawn in other tests
     table = results(**arguments)
-    page = write_report(table, decide(table), tmp_path)
+    page = write_report(table, evaluate_claims(table), tmp_path)
     domain = table["domain"][0].as_py()
     assert {path.stem for path in (tmp_path / "figures").iterdir()} == {domain + stem for stem in stems}
     text = Parser(page.read_text(encoding="utf-8")).text
@@ -341,19 +341,19 @@ def test_what_is_not_a_number_says_so():
 
 
 def test_every_method_has_a_look_of_its_own():
-    looks = list(LOOKS.values())
+    looks = list(STYLES.values())
     assert (
         len({o.label for o in looks}) == len({o.colour for o in looks}) == len({o.marker for o in looks}) == len(looks)
     )
-    assert look("MESSI-mu1/exact") == look("MESSI-mu1")
-    em = [look(f"EM-{eta}", (1, 5, 10, 20, 50)) for eta in (1, 5, 10, 20, 50)]
+    assert style_of("MESSI-mu1/exact") == style_of("MESSI-mu1")
+    em = [style_of(f"EM-{eta}", (1, 5, 10, 20, 50)) for eta in (1, 5, 10, 20, 50)]
     assert len({o.colour for o in em}) == len({o.marker for o in em}) == 5
-    assert look("EM-5-mu2", (1, 5)) == look("EM-5", (1, 5))
-    assert look("something else").label == "something else"
+    assert style_of("EM-5-mu2", (1, 5)) == style_of("EM-5", (1, 5))
+    assert style_of("something else").label == "something else"
 
 
 def test_domains_come_in_the_papers_order_and_in_words():
-    assert in_order(["zoo", "pit", "highway-far", "gridworld", "highway"]) == [
+    assert sort_domains(["zoo", "pit", "highway-far", "gridworld", "highway"]) == [
         "highway",
         "gridworld",
         "pit",
@@ -445,7 +445,7 @@ def test_what_is_not_there_is_not_drawn():
 
 def line(mean, width=0.01):
     mean = np.asarray(mean, dtype=float)
-    return curve_panel.Line(look("MaxEnt"), np.arange(len(mean)) * 1.0, mean, mean - width, mean + width)
+    return curve_panel.Line(style_of("MaxEnt"), np.arange(len(mean)) * 1.0, mean, mean - width, mean + width)
 
 
 def test_the_frame_leaves_out_the_first_steps_of_a_training():
@@ -471,7 +471,7 @@ def test_one_run_has_a_line_and_no_band():
     curves = Curves(results(figures=("nu",), runs=1))
     axes = axes_of(lambda: paper_figure(curves, "pit"))
     assert [len(ax.collections) for ax in axes] == [0, 0]
-    assert curve_panel.y_range([curve_panel.line(curves["pit", "nu", "MaxEnt"], look("MaxEnt"))], False) is not None
+    assert curve_panel.y_range([curve_panel.line(curves["pit", "nu", "MaxEnt"], style_of("MaxEnt"))], False) is not None
 
 
 @pytest.mark.drawn
@@ -518,7 +518,7 @@ def test_the_first_sentence_says_where_messi_helps_and_where_it_does_not():
         "With the paper’s fixed steps, MESSI(μ1) is significantly better than MaxEnt-IRL in no domain."
     ]
     assert re.search(r"MESSI\(μ1\) is worse than MaxEnt-IRL: -0\.0200? ", summary.domain_sentence(worse, "pit"))
-    text = Parser(join(summary.where_not(worse, ["pit"]))).text
+    text = Parser(join(summary.losses_table(worse, ["pit"]))).text
     assert re.search(r"MESSI\(μ1\) against MaxEnt-IRL−0\.0[12]\d*\[.*\]worse$", text)
     assert summary.sentences(Curves(results(figures=("em",))), ["pit"]) == []
 

@@ -18,7 +18,7 @@ from messirl.paper.experiments import reproduction as whole, runner
 from messirl.paper.experiments.paper_settings import QUICK, SETTINGS, Setting
 from messirl.paper.experiments.reproduction import Plan
 from messirl.paper.experiments.result_store import Origin, Store
-from messirl.paper.experiments.runner import Task, configuration, do, run
+from messirl.paper.experiments.runner import Task, configuration, run, run_task
 
 MADE = Origin("1.0", "abcdef", 7, "0123456789ab")
 SWEEPS = {"unlabelled": (0, 2), "nu": (0.0, 1.0), "lambda": (0.0, 0.5), "em": (1, 2)}
@@ -68,14 +68,14 @@ def table_bytes(store, todo):
 
 def test_a_task_depends_on_itself_alone():
     task = tasks(1, pit=TINY)[0]
-    first = do(task)
-    do(replace(task, seed=99))
-    assert do(task) == first
-    assert do(replace(task, seed=99, run=0)) != first
+    first = run_task(task)
+    run_task(replace(task, seed=99))
+    assert run_task(task) == first
+    assert run_task(replace(task, seed=99, run=0)) != first
 
 
 def test_rows_say_where_they_come_from():
-    for row in do(Task("pit", TINY, "nu", 4, 11)):
+    for row in run_task(Task("pit", TINY, "nu", 4, 11)):
         found = {k: row[k] for k in ("domain", "figure", "run", "seed", "config_hash")}
         assert found == {"domain": "pit", "figure": "nu", "run": 4, "seed": 11, "config_hash": TINY.config_hash}
 
@@ -83,7 +83,11 @@ def test_rows_say_where_they_come_from():
 def test_figures_of_one_run_share_their_scene():
     """MaxEnt is the same number in every figure of a run."""
     by_figure = [
-        {r["performance"] for r in do(Task("pit", TINY, f, 0, 7)) if r["method"] == "MaxEnt" and r["iteration"] == 3}
+        {
+            r["performance"]
+            for r in run_task(Task("pit", TINY, f, 0, 7))
+            if r["method"] == "MaxEnt" and r["iteration"] == 3
+        }
         for f in ("iterations", "nu", "lambda")
     ]
     assert len(set.union(*by_figure)) == 1
@@ -129,7 +133,7 @@ def test_what_is_there_is_not_done_again(tmp_path, monkeypatch):
     store, todo = opened(tmp_path), tasks(1, pit=TINY)
     run(store, todo, 1, silent)
     before = {p: p.stat().st_mtime_ns for p in store.parts.iterdir()}
-    monkeypatch.setattr(runner, "do", lambda task: pytest.fail(f"{task.key} was done again"))
+    monkeypatch.setattr(runner, "run_task", lambda task: pytest.fail(f"{task.key} was done again"))
     run(store, todo, 1, silent)
     assert {p: p.stat().st_mtime_ns for p in store.parts.iterdir()} == before
 
@@ -232,7 +236,7 @@ def child(folder, jobs, runs=6):
 def uninterrupted(folder, monkeypatch, runs=6):
     monkeypatch.setattr("messirl.paper.experiments.result_store.commit", lambda: "abcdef")
     monkeypatch.setattr(whole, "SETTINGS", {"pit": TINY})
-    monkeypatch.setattr(whole, "decide", lambda table: [])
+    monkeypatch.setattr(whole, "evaluate_claims", lambda table: [])
     whole.reproduce(Plan(folder, runs=runs), silent)
     return (folder / "results.parquet").read_bytes()
 

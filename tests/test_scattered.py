@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 from test_similarity import many, spread_out  # noqa: F401
 
-from messirl.data.chunked_reduce import summed, swept
-from messirl.data.distributed_table import Scattered, Scattering
-from messirl.data.spill import stacked
+from messirl.data.chunked_reduce import run_pass, summed
+from messirl.data.distributed_table import DistributedTable, DistributedTableBuilder
+from messirl.data.spill import stack_tables
 from messirl.similarity import RBF, CompleteGraph, Exponential
 from messirl.similarity.approximate_penalty import PROBES
 
@@ -23,7 +23,7 @@ def scattered(table, blocks=7, executor=None):
     cuts = np.sort(generator(1).integers(len(table) + 1, size=blocks - 1))
     parts = np.split(table, cuts)
     kept = [part if i % 3 == 1 else Here(part) for i, part in enumerate(parts)]
-    return Scattered(executor or Keeping(), table.shape[1], kept, [len(part) for part in parts])
+    return DistributedTable(executor or Keeping(), table.shape[1], kept, [len(part) for part in parts])
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 7, 40])
@@ -51,7 +51,7 @@ def test_it_is_used_like_an_array(blocks):
     for name in ("sum", "mean"):
         assert_allclose(getattr(there, name)(), getattr(table, name)(axis=0), rtol=1e-12, atol=1e-12)
     head = generator(3).normal(size=(4, 3))
-    assert_array_equal(np.asarray(stacked(head, there)), np.concatenate([head, table]))
+    assert_array_equal(np.asarray(stack_tables(head, there)), np.concatenate([head, table]))
 
 
 def around(rows, along):
@@ -61,14 +61,14 @@ def around(rows, along):
 @pytest.mark.parametrize("blocks", [1, 5, 40])
 def test_a_pass_finds_the_same_and_in_the_same_order(blocks):
     table, along = generator(0).normal(size=(50, 3)), generator(1).normal(size=50)
-    total, each = swept(around, scattered(table, blocks), 3, [along])
+    total, each = run_pass(around, scattered(table, blocks), 3, [along])
     assert_allclose(total, around(table, along)[0], rtol=1e-12, atol=1e-12)
     assert_array_equal(each, around(table, along)[1])
 
 
 def test_a_table_that_came_out_longer_or_shorter_is_noticed():
     for n, match in ((3, "more trajectories than"), (9, "fewer trajectories than")):
-        place = Scattering(n, 2, Keeping())
+        place = DistributedTableBuilder(n, 2, Keeping())
         place.add(np.zeros((5, 2)), 5)
         with pytest.raises(ValueError, match=match):
             place.table()

@@ -61,7 +61,7 @@ def test_a_score_is_the_derivative_of_the_log_probability(kind, recorded, based)
     mdp, expert, theta = some(kind)
     if based:
         usual = np.where(mdp.allowed, generator(7).uniform(0.2, 1.0, mdp.allowed.shape), 0.0)
-        mdp = mdp.based_on(usual / np.maximum(usual.sum(axis=1, keepdims=True), 1e-9))
+        mdp = mdp.with_prior_policy(usual / np.maximum(usual.sum(axis=1, keepdims=True), 1e-9))
     if not recorded:
         expert = without_actions(expert)
     found, gradient = scores(mdp, theta, expert)

@@ -19,10 +19,10 @@ from messirl import MESSI, EMMaxEnt, MaxEntIRL, Trajectories, plot
 from messirl.estimators.uniform import uniform_policy
 from messirl.planning import sample
 from messirl.selection import MESSICV, Candidate, Validation, bootstrap, cross_validate, nested_score, resampling
-from messirl.selection.candidates import LAMBDAS, Bench, candidates
-from messirl.selection.cross_validation import splits
-from messirl.selection.decision_rule import Choice, choose, default_among, units_needed, worth
-from messirl.selection.expert_agreement import Likeness, likeness
+from messirl.selection.candidates import LAMBDAS, CandidateFitter, make_candidates
+from messirl.selection.cross_validation import make_splits
+from messirl.selection.decision_rule import Choice, choose_candidate, default_index, units_needed, unlabelled_gain
+from messirl.selection.expert_agreement import ExpertAgreement, measure_agreement
 from messirl.selection.resampling import stability
 from messirl.similarity import RBF, Exponential, Precomputed
 
@@ -51,34 +51,34 @@ def validation(gains, candidate_list, base=-1.0, steps=10):
 
 @pytest.mark.parametrize("lambdas", [LAMBDAS, (0.1,), (0.0, 0.1), ()])
 def test_the_experts_alone_come_first_and_the_defaults_are_always_there(lambdas):
-    every = candidates([SIMILARITY], lambdas)
+    every = make_candidates([SIMILARITY], lambdas)
     assert every[0] == Candidate("MaxEnt")
     positive = {x for x in lambdas if x > 0}
     for method in ("MESSI", "Complete"):
         assert {c.lambda0 for c in every if c.method == method} == positive
     assert {c.lambda0 for c in every if c.method == "ReferenceStd" and c.strength == 10.0} == positive
-    assert every[default_among(every, unlabelled=True)] == Candidate("LightPoolingStd", 0.01, weight=0.01)
-    assert every[default_among(every, unlabelled=False)] == Candidate("RidgeStd", 0.01)
+    assert every[default_index(every, unlabelled=True)] == Candidate("LightPoolingStd", 0.01, weight=0.01)
+    assert every[default_index(every, unlabelled=False)] == Candidate("RidgeStd", 0.01)
     assert len(set(every)) == len(every)
 
 
 def test_pooling_goes_from_little_to_all():
-    weights = [c.weight for c in candidates([SIMILARITY], LAMBDAS) if c.method == "LightPoolingStd"]
+    weights = [c.weight for c in make_candidates([SIMILARITY], LAMBDAS) if c.method == "LightPoolingStd"]
     assert weights == sorted(weights)
     assert weights[-1] == 1.0
 
 
 def test_no_base_policy_is_a_candidate_where_none_is_possible():
-    assert all(c.strength is None for c in candidates([SIMILARITY], LAMBDAS, based=False))
+    assert all(c.strength is None for c in make_candidates([SIMILARITY], LAMBDAS, based=False))
 
 
 def test_paths_go_from_strong_to_weak():
-    strengths = [c.lambda0 for c in candidates([SIMILARITY], LAMBDAS) if c.method == "MESSI"]
+    strengths = [c.lambda0 for c in make_candidates([SIMILARITY], LAMBDAS) if c.method == "MESSI"]
     assert strengths == sorted(LAMBDAS, reverse=True)
 
 
 def test_without_unlabelled_trajectories_only_what_needs_none_is_a_candidate():
-    every = candidates([SIMILARITY], (0.1,), unlabelled=False)
+    every = make_candidates([SIMILARITY], (0.1,), unlabelled=False)
     assert every == [Candidate("MaxEnt"), Candidate("RidgeStd", 0.1), Candidate("RidgeStd", 0.01)]
     assert not any(c.unlabelled for c in every)
 
@@ -86,17 +86,17 @@ def test_without_unlabelled_trajectories_only_what_needs_none_is_a_candidate():
 @pytest.mark.parametrize("wrong", [-0.1, np.nan, np.inf])
 def test_a_strength_that_is_none_raises(wrong):
     with pytest.raises(ValueError, match=r"lambdas holds .*: give finite numbers"):
-        candidates([SIMILARITY], (0.1, wrong))
+        make_candidates([SIMILARITY], (0.1, wrong))
 
 
 def test_strengths_may_come_from_a_generator():
-    every = candidates([SIMILARITY], (x for x in (0.1, 1.0)))
+    every = make_candidates([SIMILARITY], (x for x in (0.1, 1.0)))
     assert [c.lambda0 for c in every if c.method == "MESSI"] == [1.0, 0.1]
 
 
 def bench_of(kind, **options):
     mdp, expert, unlabelled = problem(kind)
-    return Bench(mdp, expert, unlabelled, yardstick=SIMILARITY, **{"tol": 1e-8, "max_iter": 2000, **options})
+    return CandidateFitter(mdp, expert, unlabelled, yardstick=SIMILARITY, **{"tol": 1e-8, "max_iter": 2000, **options})
 
 
 @pytest.mark.parametrize("objective", ["counts", "choices"])
@@ -105,7 +105,7 @@ def test_the_bench_fits_what_the_estimators_fit(kind, objective):
     mdp, expert, unlabelled = problem(kind)
     shared = {"objective": objective, "tol": 1e-8, "max_iter": 2000}
     bench = bench_of(kind, objective=objective)
-    for fit in bench.path(candidates([SIMILARITY], (0.3, 30.0))):
+    for fit in bench.path(make_candidates([SIMILARITY], (0.3, 30.0))):
         candidate, theta = fit.candidate, fit.theta
         if candidate.method == "MaxEnt":  # of which two ways to the same height may end apart
             continue
@@ -126,7 +126,7 @@ def test_the_bench_fits_what_the_estimators_fit(kind, objective):
 @pytest.mark.parametrize("kind", ["endless", "episodic"])
 def test_warm_starts_change_nothing(kind):
     bench = bench_of(kind)
-    for fit in bench.path(candidates([SIMILARITY], (0.3, 3.0, 30.0))):
+    for fit in bench.path(make_candidates([SIMILARITY], (0.3, 3.0, 30.0))):
         candidate, theta = fit.candidate, fit.theta
         cold, based = bench.fit(candidate), bench.based(candidate)
         ours, own = (messirl.soft_policy(based, based.reward(t)) for t in (theta, cold))
@@ -138,7 +138,7 @@ def test_a_bench_refuses_trajectories_that_the_problem_does_not_have():
     wrong = Trajectories.from_lists([[0, mdp.n_states]])
     for sets, name in (((wrong, unlabelled), "expert"), ((expert, wrong), "unlabelled")):
         with pytest.raises(ValueError, match=f"{name}: trajectory 0, step 1: state {mdp.n_states} is not one of"):
-            Bench(mdp, *sets, yardstick=SIMILARITY)
+            CandidateFitter(mdp, *sets, yardstick=SIMILARITY)
 
 
 def test_two_large_matrices_that_print_alike_are_two_similarities():
@@ -170,17 +170,17 @@ def held_out_once(expert, pairs):
 
 def test_few_trajectories_are_held_out_one_by_one():
     mdp, expert, _ = grid_world(6)
-    pairs = splits(mdp, expert, cv=3)
+    pairs = make_splits(mdp, expert, cv=3)
     assert [len(test) for _, test in pairs] == [1] * 6
     held_out_once(expert, pairs)
 
 
 def test_many_trajectories_are_held_out_in_folds_and_the_seed_decides_which():
     mdp, expert, _ = grid_world(13)
-    pairs = splits(mdp, expert, cv=3, random_state=0)
+    pairs = make_splits(mdp, expert, cv=3, random_state=0)
     assert len(pairs) == 3
     held_out_once(expert, pairs)
-    again, other = (splits(mdp, expert, cv=3, random_state=seed) for seed in (0, 1))
+    again, other = (make_splits(mdp, expert, cv=3, random_state=seed) for seed in (0, 1))
     assert all(a == b for a, b in zip(pairs, again, strict=True))
     assert any(a != b for a, b in zip(pairs, other, strict=True))
 
@@ -190,7 +190,7 @@ def test_no_group_is_on_both_sides():
     groups = np.array(["B1", "B2", "C1", "C2"] * 3)
     who = {tuple(one.states): group for one, group in zip(expert, groups, strict=True)}
     assert len(who) == 12
-    pairs = splits(mdp, expert, cv=5, groups=groups)
+    pairs = make_splits(mdp, expert, cv=5, groups=groups)
     assert len(pairs) == 4
     held_out_once(expert, pairs)
     for train, test in pairs:
@@ -200,7 +200,7 @@ def test_no_group_is_on_both_sides():
 def test_one_trajectory_of_an_endless_problem_is_divided_in_time():
     mdp, expert, _ = grid_world(1)
     states, actions = expert.states, expert.actions
-    pairs = splits(mdp, expert)
+    pairs = make_splits(mdp, expert)
     assert len(pairs) == 3
     for train, test in pairs:
         cut = len(train.states) - 1
@@ -223,7 +223,7 @@ def test_where_one_trajectory_ends_nothing_can_be_chosen_and_the_default_is_take
     mdp, expert, unlabelled = problem(kind)
     one = expert[[int(np.argmax(expert.lengths))]]
     with pytest.raises(ValueError, match=f"nothing can be held out, and it cannot be divided either, since {why}"):
-        splits(mdp, one)
+        make_splits(mdp, one)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = MESSICV().fit(mdp, one, unlabelled)
@@ -238,7 +238,7 @@ def test_one_short_trajectory_cannot_be_divided():
     mdp, expert, _ = grid_world(1)
     short = Trajectories(expert.states[:5], [0, 5])
     with pytest.raises(ValueError, match="since it has only 5 states"):
-        splits(mdp, short)
+        make_splits(mdp, short)
 
 
 @pytest.mark.parametrize(
@@ -252,13 +252,13 @@ def test_one_short_trajectory_cannot_be_divided():
 def test_splits_that_cannot_be_made_raise(options, message):
     mdp, expert, _ = grid_world(4)
     with pytest.raises(ValueError, match=message):
-        splits(mdp, expert, **options)
+        make_splits(mdp, expert, **options)
 
 
 def test_a_held_out_trajectory_without_a_step_is_passed_over():
     mdp, expert, unlabelled = grid_world(3)
     still = Trajectories([0], [0, 1], np.zeros(0, dtype=int))
-    one, pairs = [Candidate("MaxEnt", 0.0)], splits(mdp, expert, random_state=0)
+    one, pairs = [Candidate("MaxEnt", 0.0)], make_splits(mdp, expert, random_state=0)
     found = cross_validate(mdp, one, [(expert, still), *pairs], unlabelled, yardstick=SIMILARITY)
     assert_array_equal(found.logs, cross_validate(mdp, one, pairs, unlabelled, yardstick=SIMILARITY).logs)
     with pytest.raises(ValueError, match="no held-out trajectory makes a step"):
@@ -271,7 +271,7 @@ def test_a_held_out_trajectory_without_a_step_is_passed_over():
 @to_rounding
 def test_validation_is_the_log_probability_under_refits_without_the_held_out_trajectories():
     mdp, expert, unlabelled = grid_world(9)
-    pairs = splits(mdp, expert, cv=2, random_state=0)  # several trajectories are held out at once
+    pairs = make_splits(mdp, expert, cv=2, random_state=0)  # several trajectories are held out at once
     every = [Candidate("MaxEnt"), Candidate("MESSI", 3.0, SIMILARITY)]
     found = cross_validate(mdp, every, pairs, unlabelled, yardstick=SIMILARITY, tol=1e-8, max_iter=2000)
     for i, c in enumerate(every):
@@ -289,11 +289,11 @@ def test_splits_that_leave_the_same_trajectories_are_fitted_once_and_scored_each
     mdp, expert, unlabelled = grid_world(3)
     twice = expert[[0, 1, 1, 2]]
     every, fits = [Candidate("MaxEnt"), Candidate("MESSI", 3.0, SIMILARITY)], []
-    own = Bench.fitted
-    monkeypatch.setattr(Bench, "fitted", lambda *given: fits.append(given[1]) or own(*given))
+    own = CandidateFitter.fitted
+    monkeypatch.setattr(CandidateFitter, "fitted", lambda *given: fits.append(given[1]) or own(*given))
     told = []
     options = {"yardstick": SIMILARITY}
-    pairs = splits(mdp, twice)
+    pairs = make_splits(mdp, twice)
     found = cross_validate(mdp, every, pairs, unlabelled, progress=lambda *now: told.append(now), **options)
     assert len(fits) == 3 * 2
     assert told == [(i + 1, 6) for i in range(6)]
@@ -304,7 +304,7 @@ def test_splits_that_leave_the_same_trajectories_are_fitted_once_and_scored_each
 @pytest.mark.parametrize("kind", ["endless", "episodic", "goals", "finite"])
 def test_fits_on_splits_that_begin_at_those_to_all_end_where_the_others_do(kind):
     mdp, expert, unlabelled = problem(kind)
-    every, pairs = candidates([SIMILARITY], (0.3, 3.0)), splits(mdp, expert, cv=2, random_state=0)
+    every, pairs = make_candidates([SIMILARITY], (0.3, 3.0)), make_splits(mdp, expert, cv=2, random_state=0)
     options = {"yardstick": SIMILARITY, "tol": 1e-7, "max_iter": 2000, "theta_prior": 3.0}
     told = []
     cold = cross_validate(mdp, every, pairs, unlabelled, **options)
@@ -338,7 +338,7 @@ CLOSE = np.linspace(-0.01, 0.01, UNITS)
 
 def test_of_several_clearly_better_candidates_the_one_with_the_highest_lower_end_is_chosen():
     gains = [ZERO, ZERO, 0.1 + CLOSE, 0.2 + CLOSE, 0.5 + 100 * CLOSE, ZERO]
-    found = choose(validation(gains, [NONE, ALONE, WEAK, STRONG, Candidate("Complete", 1.0), DEFAULT]))
+    found = choose_candidate(validation(gains, [NONE, ALONE, WEAK, STRONG, Candidate("Complete", 1.0), DEFAULT]))
     assert found.candidate == STRONG
     assert found.reason.startswith(
         f"significantly better than the fixed default at 99.9 %, {DEFAULT}: +0.2000 nats per step ["
@@ -348,7 +348,7 @@ def test_of_several_clearly_better_candidates_the_one_with_the_highest_lower_end
 
 def test_on_a_tie_the_default_is_kept_and_what_would_settle_it_is_said():
     gains = [ZERO, ZERO, 0.05 + 20 * CLOSE, ZERO]
-    found = choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT]))
+    found = choose_candidate(validation(gains, [NONE, ALONE, WEAK, DEFAULT]))
     assert found.candidate == DEFAULT
     assert found.reason.startswith(
         f"the fixed default; {WEAK} does best, but not significantly at 99.9 %: +0.0500 nats per step ["
@@ -358,18 +358,18 @@ def test_on_a_tie_the_default_is_kept_and_what_would_settle_it_is_said():
 
 
 def test_where_nothing_does_better_the_default_is_kept():
-    found = choose(validation([ZERO, ZERO, -0.1 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT]))
+    found = choose_candidate(validation([ZERO, ZERO, -0.1 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT]))
     assert (found.candidate, found.needed) == (DEFAULT, None)
     assert found.reason == "the fixed default, and no candidate does better"
 
 
 def test_where_the_unlabelled_trajectories_hurt_the_choice_does_without_them():
     gains = [-1.0 + CLOSE, 0.03 + 2 * CLOSE, 0.02 + CLOSE, ZERO]
-    found = choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT]))
+    found = choose_candidate(validation(gains, [NONE, ALONE, WEAK, DEFAULT]))
     assert found.candidate == ALONE
     assert found.reason.startswith("the unlabelled trajectories hurt: without them +0.0300 nats per step [")
-    assert worth(validation(gains, [NONE, ALONE, WEAK, DEFAULT]), found).verdict == "hurt"
-    better = choose(validation([*gains[:2], 0.5 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT]))
+    assert unlabelled_gain(validation(gains, [NONE, ALONE, WEAK, DEFAULT]), found).verdict == "hurt"
+    better = choose_candidate(validation([*gains[:2], 0.5 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT]))
     assert better.candidate == WEAK
     assert better.reason.startswith(f"significantly better than the experts only at 99.9 %, {ALONE}")
 
@@ -377,26 +377,26 @@ def test_where_the_unlabelled_trajectories_hurt_the_choice_does_without_them():
 def test_on_a_tie_trajectories_that_do_not_lean_towards_the_experts_are_left_out():
     found = validation([ZERO, ZERO, 0.05 + 20 * CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT])
     strange, leaning, unsure = (
-        Likeness(np.zeros(20), expert, 1.0, messirl.inference.paired_gain.Gain(lean, lean - 0.1, lean + 0.1))
+        ExpertAgreement(np.zeros(20), expert, 1.0, messirl.inference.paired_gain.Gain(lean, lean - 0.1, lean + 0.1))
         for lean, expert in ((0.05, 0.2), (0.15, 0.2), (0.05, -0.2))
     )
-    told = choose(found, strange)
+    told = choose_candidate(found, strange)
     assert told.candidate == ALONE
     assert told.reason.startswith(
         "nothing shows that the unlabelled trajectories lean towards the experts, so only the experts are used; "
     )
-    assert choose(found, leaning).candidate == choose(found, unsure).candidate == DEFAULT
+    assert choose_candidate(found, leaning).candidate == choose_candidate(found, unsure).candidate == DEFAULT
     clear = validation([ZERO, ZERO, 0.5 + CLOSE, ZERO], [NONE, ALONE, WEAK, DEFAULT])
-    assert choose(clear, strange).candidate == WEAK
+    assert choose_candidate(clear, strange).candidate == WEAK
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_too_few_units_choose_nothing(n):
-    found = choose(validation([[0.0] * n, [0.0] * n, [5.0] * n, [0.0] * n], [NONE, ALONE, WEAK, DEFAULT]))
+    found = choose_candidate(validation([[0.0] * n, [0.0] * n, [5.0] * n, [0.0] * n], [NONE, ALONE, WEAK, DEFAULT]))
     assert found.candidate == DEFAULT
     assert f"{n} held-out expert trajectories, groups or parts are too few to choose by" in found.reason
-    strange = Likeness(np.zeros(20), 0.2, 1.0, messirl.inference.paired_gain.Gain(-0.5, -0.6, -0.4))
-    without = choose(validation([[0.0] * n] * 4, [NONE, ALONE, WEAK, DEFAULT]), strange)
+    strange = ExpertAgreement(np.zeros(20), 0.2, 1.0, messirl.inference.paired_gain.Gain(-0.5, -0.6, -0.4))
+    without = choose_candidate(validation([[0.0] * n] * 4, [NONE, ALONE, WEAK, DEFAULT]), strange)
     assert without.candidate == ALONE
     assert without.default == 3
     assert "and nothing shows that the unlabelled trajectories lean towards the experts, so" in without.reason
@@ -404,37 +404,40 @@ def test_too_few_units_choose_nothing(n):
 
 def test_a_default_that_rules_out_what_was_seen_is_left():
     gains = [ZERO, ZERO, 0.1 + CLOSE, [-np.inf, *ZERO[1:]]]
-    assert choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT])).candidate != DEFAULT
+    assert choose_candidate(validation(gains, [NONE, ALONE, WEAK, DEFAULT])).candidate != DEFAULT
 
 
 def test_a_candidate_without_finite_scores_is_never_chosen():
     gains = [ZERO, ZERO, [-np.inf, *(5.0 + CLOSE[1:])], ZERO]
-    assert choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT])).candidate == DEFAULT
+    assert choose_candidate(validation(gains, [NONE, ALONE, WEAK, DEFAULT])).candidate == DEFAULT
 
 
 def test_without_unlabelled_trajectories_the_choice_is_among_the_experts_alone():
     gains = [-1.0 + CLOSE, ZERO, 0.5 + CLOSE, 0.5 + CLOSE]
-    assert choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT]), unlabelled=False).candidate == ALONE
-    assert choose(validation([0.5 + CLOSE, *gains[1:]], [NONE, ALONE, WEAK, DEFAULT]), unlabelled=False).index == 0
+    assert choose_candidate(validation(gains, [NONE, ALONE, WEAK, DEFAULT]), unlabelled=False).candidate == ALONE
+    assert (
+        choose_candidate(validation([0.5 + CLOSE, *gains[1:]], [NONE, ALONE, WEAK, DEFAULT]), unlabelled=False).index
+        == 0
+    )
 
 
 def test_as_many_units_as_needed_make_a_difference_clear():
     noise = np.linspace(-1, 1, 8)
     gains = [ZERO[:8], ZERO[:8], 0.3 + noise, ZERO[:8]]
-    few = choose(validation(gains, [NONE, ALONE, WEAK, DEFAULT]))
+    few = choose_candidate(validation(gains, [NONE, ALONE, WEAK, DEFAULT]))
     assert few.candidate == DEFAULT
     for units, clear in ((int(0.8 * few.needed), False), (int(1.3 * few.needed), True)):
         many = [np.resize(row, units // 8 * 8) for row in gains]
-        assert (choose(validation(many, [NONE, ALONE, WEAK, DEFAULT])).candidate == WEAK) == clear
+        assert (choose_candidate(validation(many, [NONE, ALONE, WEAK, DEFAULT])).candidate == WEAK) == clear
     assert units_needed(messirl.inference.paired_gain.Gain(-0.1, -0.2, 0.0), 8) is None
 
 
 def test_unlabelled_trajectories_without_a_step_lean_nowhere():
     mdp, expert, _ = problem("episodic")
     still = Trajectories.from_lists([[int(s)] for s in np.flatnonzero(mdp.terminal)[:1]] * 3)
-    found = likeness(mdp, Trajectories(expert.states, expert.offsets), still)
-    assert found.lean.mean == 0.0
-    assert not found.leaning
+    found = measure_agreement(mdp, Trajectories(expert.states, expert.offsets), still)
+    assert found.relative_likelihood.mean == 0.0
+    assert not found.is_significant
 
 
 # ------------------------------------------------------------ leaning
@@ -454,9 +457,9 @@ def test_whoever_takes_every_move_equally_often_does_not_lean():
     mdp, expert = corridor()
     steps = [([s, t], [a]) for s in range(10) for a, t in enumerate((max(s - 1, 0), min(s + 1, 9)))]
     every = Trajectories.from_lists([s for s, _ in steps], actions=[a for _, a in steps])
-    found = likeness(mdp, expert, every)
-    assert found.lean.mean == pytest.approx(0.0, abs=1e-12)
-    assert found.leaning is False
+    found = measure_agreement(mdp, expert, every)
+    assert found.relative_likelihood.mean == pytest.approx(0.0, abs=1e-12)
+    assert found.is_significant is False
     assert found.mean < 0
 
 
@@ -468,12 +471,12 @@ def test_whoever_does_half_of_what_the_expert_does_leans_though_the_likeness_may
     others, contrary = (
         messirl.sample(mdp, some, 40, 12, start=np.ones(10), random_state=1) for some in (policy, wrong_way)
     )
-    assert likeness(mdp, expert, others).leaning
-    against = likeness(mdp, expert, contrary)
-    assert against.leaning is False
-    assert against.lean.high < 0
+    assert measure_agreement(mdp, expert, others).is_significant
+    against = measure_agreement(mdp, expert, contrary)
+    assert against.is_significant is False
+    assert against.relative_likelihood.high < 0
     without = Trajectories(others.states, others.offsets)  # the moves say what was done
-    assert likeness(mdp, Trajectories(expert.states, expert.offsets), without).lean.mean > 0.1
+    assert measure_agreement(mdp, Trajectories(expert.states, expert.offsets), without).relative_likelihood.mean > 0.1
 
 
 # ------------------------------------------------------------ what the unlabelled trajectories are worth
@@ -485,7 +488,7 @@ def test_whoever_does_half_of_what_the_expert_does_leans_though_the_likeness_may
 )
 def test_the_verdict_is_what_using_them_gains_over_the_experts_alone(alone, using, said):
     found = validation([np.full(UNITS, -3.0) + CLOSE, alone, using], [NONE, ALONE, DEFAULT])
-    use = worth(found, choose(found))
+    use = unlabelled_gain(found, choose_candidate(found))
     assert use.verdict == said
     assert (use.using, use.alone) == (DEFAULT, ALONE)
     assert use.gain.mean == pytest.approx(np.mean(using) - np.mean(alone))
@@ -495,9 +498,9 @@ def test_the_verdict_is_what_using_them_gains_over_the_experts_alone(alone, usin
 
 def test_a_choice_that_does_not_use_them_is_compared_with_the_default_that_does():
     found = validation([0.3 + CLOSE, ZERO, ZERO], [NONE, ALONE, DEFAULT])
-    choice = choose(found)
+    choice = choose_candidate(found)
     assert choice.candidate == NONE
-    use = worth(found, choice)
+    use = unlabelled_gain(found, choice)
     assert (use.using, use.alone, use.verdict) == (DEFAULT, NONE, "hurt")
 
 
@@ -560,7 +563,7 @@ def test_every_kind_of_problem_is_chosen_for(kind):
         some = expert[expert.lengths > 1][:6]  # of one that begins in its end there is nothing to predict
         model = MESSICV(lambdas=(1.0,), cv=2, random_state=0).fit(mdp, some, unlabelled)
     assert np.isfinite(model.score(expert))
-    assert len(model.validation_.rows()) == len(candidates([SIMILARITY], (1.0,)))
+    assert len(model.validation_.rows()) == len(make_candidates([SIMILARITY], (1.0,)))
     assert model.verdict_ in ("help", "hurt", "no effect", "unclear")
 
 
@@ -578,9 +581,9 @@ def test_what_is_chosen_without_unlabelled_trajectories_is_what_was_validated(wa
     def only(found, *_, **__):
         return Choice(found.candidates.index(wanted), wanted, "it was asked for", 0)
 
-    monkeypatch.setattr("messirl.selection.messicv.choose", only)
+    monkeypatch.setattr("messirl.selection.messicv.choose_candidate", only)
     model = MESSICV(**FEW, tol=1e-6).fit(mdp, expert)
-    bench = Bench(mdp, expert, None, yardstick=SIMILARITY, tol=1e-6, theta_prior=model.theta_prior)
+    bench = CandidateFitter(mdp, expert, None, yardstick=SIMILARITY, tol=1e-6, theta_prior=model.theta_prior)
     assert_allclose(model.theta_, bench.fit(wanted), rtol=1e-4)
     assert model.use_ is None
 
@@ -692,7 +695,7 @@ def test_resamples_side_by_side_are_those_one_by_one(estimator, likely, monkeypa
     options = {"n": n, "random_state": 0}
     together = bootstrap(model, mdp, expert, unlabelled, progress=lambda *now: told.append(now), **options)
     assert told == [(16, n), (n, n)]
-    monkeypatch.setattr(resampling, "_beside_each_other", lambda *_: 1)
+    monkeypatch.setattr(resampling, "_batch_size", lambda *_: 1)
     alone = bootstrap(model, mdp, expert, unlabelled, **options)
     assert_allclose(together.theta, alone.theta, atol=1e-4)
     assert_allclose(together.policy, alone.policy, atol=1e-5)
@@ -766,7 +769,7 @@ def walks(mdp, n, seed, start):
 def test_the_experts_own_kind_looks_more_like_them_than_random_walks():
     mdp, expert, own = grid_world(6)
     random = walks(mdp, 10, 3, np.full(16, 1 / 16))
-    found = likeness(mdp, expert, own + random, cv=3, random_state=0)
+    found = measure_agreement(mdp, expert, own + random, cv=3, random_state=0)
     assert found.unlabelled.shape == (20,)
     assert found.unlabelled[:10].min() > found.unlabelled[10:].max()
     assert found.alike[:10].all()
@@ -777,29 +780,29 @@ def test_the_experts_own_kind_looks_more_like_them_than_random_walks():
 def test_what_one_set_of_experts_teaches_is_not_taken_for_another_s():
     mdp, expert, own = grid_world(4)
     others = drawn(mdp, [-3.0, -2.0], 4, 5, length=30, start=np.full(16, 1 / 16))
-    first = likeness(mdp, expert, own, random_state=0)
-    second = likeness(mdp, others, own, random_state=0)
-    again = likeness(mdp, expert, own, random_state=0)
+    first = measure_agreement(mdp, expert, own, random_state=0)
+    second = measure_agreement(mdp, others, own, random_state=0)
+    again = measure_agreement(mdp, expert, own, random_state=0)
     assert first.mean > 0 > second.mean
     assert_array_equal(first.unlabelled, again.unlabelled)
-    fresh = likeness(mdp.replace(), others, own, random_state=0)
+    fresh = measure_agreement(mdp.replace(), others, own, random_state=0)
     assert_array_equal(second.unlabelled, fresh.unlabelled)
 
 
 def test_what_the_experts_teach_is_learnt_once(monkeypatch):
     mdp, expert, own = grid_world(4)
-    likeness(mdp, expert, own, random_state=0)
-    monkeypatch.setattr(sys.modules["messirl.selection.expert_agreement"], "Bench", None)
-    likeness(mdp, expert, own[:3], random_state=0)
+    measure_agreement(mdp, expert, own, random_state=0)
+    monkeypatch.setattr(sys.modules["messirl.selection.expert_agreement"], "CandidateFitter", None)
+    measure_agreement(mdp, expert, own[:3], random_state=0)
     with pytest.raises(TypeError):
-        likeness(mdp, expert, own, random_state=0, max_iter=7)
+        measure_agreement(mdp, expert, own, random_state=0, max_iter=7)
 
 
 def test_only_so_many_sets_of_experts_are_remembered(monkeypatch):
     mdp, expert, own = grid_world(4)
     monkeypatch.setattr(sys.modules["messirl.selection.expert_agreement"], "LESSONS", 2)
     for max_iter in (2, 3, 4):
-        likeness(mdp, expert, own, random_state=0, max_iter=max_iter)
+        measure_agreement(mdp, expert, own, random_state=0, max_iter=max_iter)
     assert len(mdp.memo("what experts alone teach", dict)) == 2
 
 
@@ -813,7 +816,7 @@ def test_trajectories_where_the_experts_reward_has_no_finite_value_look_like_not
         maze(2, 2, np.ones((4, 1)), discount=1.0, terminal=np.arange(4) == 3), [-1.5], 6, 0, start=np.eye(4)[0]
     )
     there = Trajectories(here.states + 4, here.offsets, here.actions)
-    found = likeness(mdp, here, here + there, random_state=0)
+    found = measure_agreement(mdp, here, here + there, random_state=0)
     assert np.isfinite(found.unlabelled[:6]).all()
     assert (found.unlabelled[6:] == -np.inf).all()
     assert not found.alike[6:].any()
@@ -822,7 +825,7 @@ def test_trajectories_where_the_experts_reward_has_no_finite_value_look_like_not
 def test_a_world_of_random_moves_is_judged_too():
     mdp = random_mdp(3, discount=0.8, start=np.full(5, 0.2))
     expert, own = drawn(mdp, [9.0, -9.0, 3.0], 6, 1, length=30), drawn(mdp, [9.0, -9.0, 3.0], 5, 2, length=30)
-    assert likeness(mdp, expert, own, random_state=0).mean > 0
+    assert measure_agreement(mdp, expert, own, random_state=0).mean > 0
 
 
 def test_a_similarity_that_the_trajectories_do_not_have_is_left_out():
@@ -845,9 +848,9 @@ def test_experts_that_are_all_among_the_unlabelled_are_told_of():
 def test_fits_that_are_known_are_not_made_again():
     mdp, expert, unlabelled = grid_world()
     every, shared = [Candidate("RidgeStd", 0.01), Candidate("Complete", 1.0)], {"yardstick": SIMILARITY, "tol": 1e-6}
-    pairs, told = splits(mdp, expert, 2), []
+    pairs, told = make_splits(mdp, expert, 2), []
     first = cross_validate(mdp, every, pairs, unlabelled, expert=expert, **shared)
-    known = list(Bench(mdp, expert, unlabelled, **shared).path(every))
+    known = list(CandidateFitter(mdp, expert, unlabelled, **shared).path(every))
     again = cross_validate(
         mdp, every, pairs, unlabelled, known=known, progress=lambda done, total: told.append(total), **shared
     )

@@ -28,7 +28,7 @@ from messirl.app.workflow.narrative import (
     use_of,
     use_sentence,
 )
-from messirl.app.workflow.preferences import Preferences, contributions, refit_without_penalty, signs_of
+from messirl.app.workflow.preferences import Preferences, contributions, refit_without_penalty, sort_by_sign
 from messirl.app.workflow.record import FitRecord
 from messirl.app.workflow.split import Split
 from messirl.app.workflow.verdict import Verdict
@@ -37,7 +37,7 @@ from messirl.inference import EstimationTable
 from messirl.inference.paired_gain import NOTHING, Gain
 from messirl.io import Problem
 from messirl.selection import Candidate
-from messirl.selection.decision_rule import Use
+from messirl.selection.decision_rule import UnlabelledGain
 from studies import sentences
 
 NUMBERS = st.floats(-3.0, 3.0, allow_nan=False)
@@ -124,7 +124,7 @@ def test_an_unclear_difference_is_a_signed_number_with_its_interval():
 def test_a_feature_is_preferred_or_avoided_only_if_its_interval_says_so(weights):
     theta, half = (np.array(column) for column in zip(*weights, strict=True))
     names = [str(j) for j in range(theta.size)]
-    found = signs_of(names, theta - half, theta + half, np.abs(theta))
+    found = sort_by_sign(names, theta - half, theta + half, np.abs(theta))
     every = [*found.preferred, *found.avoided, *found.unclear, *found.unknown]
     assert found.tested == bool(np.isfinite(half).any())
     assert sorted(every) == sorted(names)
@@ -334,7 +334,7 @@ def test_others_that_were_not_used_or_not_tested_are_said_to_be():
 
 def test_the_verdict_of_a_choice_is_that_of_its_use():
     for gain, said in ((Gain(0.1, 0.05, 0.15), HELPED), (Gain(0.1, -0.05, 0.25), UNCLEAR), (Gain(-1, -2, -0.5), HURT)):
-        use = Use("", gain, Candidate("LightPooling", weight=0.1), Candidate("RidgeStd", 0.1))
+        use = UnlabelledGain("", gain, Candidate("LightPooling", weight=0.1), Candidate("RidgeStd", 0.1))
         words = _of_candidates("5 unlabelled trajectories", use)
         assert words.startswith(f"Using the 5 unlabelled trajectories {said} ")
         assert difference(gain, "").partition(": ")[2] in words

@@ -16,7 +16,7 @@ import messirl
 from messirl import MESSI, MaxEntIRL, Trajectories, soft_policy
 from messirl.estimators import MixtureMESSI, SeveralExperts
 from messirl.estimators._training_data import TrainingData
-from messirl.estimators.multi_expert import Stacked
+from messirl.estimators.multi_expert import StackedObjective
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.similarity import RBF
 
@@ -98,7 +98,7 @@ def test_the_slope_of_all_groups_is_that_of_finite_differences(kind, objective):
     together = part(np.arange(len(expert)))
     d = mdp.n_features
     parts = [part(np.flatnonzero(of == k)) for k in range(3)]
-    stacked = Stacked(parts, together, np.array([0.5, 0.3, 0.2]), 0.1 * np.eye(d), 0.2 * np.eye(d), 0.7)
+    stacked = StackedObjective(parts, together, np.array([0.5, 0.3, 0.2]), 0.1 * np.eye(d), 0.2 * np.eye(d), 0.7)
     begin = model._theta_start(mdp, together)
     theta = np.tile(begin, 3) - 0.05 * np.linspace(0.5, 1.0, 3 * d)
     step = 1e-5
@@ -106,7 +106,7 @@ def test_the_slope_of_all_groups_is_that_of_finite_differences(kind, objective):
     found = stacked(theta).gradient
     assert_allclose(found, slope, rtol=1e-5, atol=1e-6 * max(1.0, np.abs(found).max()))
     same = np.tile(begin, 3)  # with one theta for all the likelihoods add up to that of all
-    plain = Stacked(parts, together, np.full(3, 1 / 3), None, None, 0.7)
+    plain = StackedObjective(parts, together, np.full(3, 1 / 3), None, None, 0.7)
     assert_allclose(plain(same).value, together(begin).value, rtol=1e-9)
 
 

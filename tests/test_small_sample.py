@@ -246,7 +246,7 @@ def fork(place, made, first):
     return [place, *(s for i in range(made) for s in (place + (1 if i < first else 2), place))]
 
 
-@pytest.mark.filterwarnings("ignore::messirl.data.feature_counts.CutWarning")
+@pytest.mark.filterwarnings("ignore::messirl.data.feature_counts.TruncationWarning")
 @pytest.mark.parametrize("objective", ["choices", "counts"])
 @pytest.mark.parametrize("fixed", [{"ridge": 0.0}, {"theta_prior": 10.0}], ids=["plain", "prior"])
 def test_one_trajectory_alone_makes_no_preference(fixed, objective):

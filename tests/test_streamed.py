@@ -24,9 +24,9 @@ from messirl.app import cli
 from messirl.data import spill
 from messirl.data.choices import choices_of
 from messirl.data.feature_counts import feature_counts
-from messirl.data.streamed_summary import gathered
-from messirl.estimators._prior_policy import usual_policy
-from messirl.estimators._streaming import all_among
+from messirl.data.streamed_summary import gather_statistics
+from messirl.estimators._prior_policy import fit_population_policy
+from messirl.estimators._streaming import all_in_files
 from messirl.estimators._training_data import TrainingData, training_objective
 from messirl.io import InputError, StreamedTrajectories, read_problem, read_trajectories, write_trajectories
 from messirl.io.folder.labels import Labels
@@ -259,14 +259,16 @@ def test_one_pass_gathers_what_is_found_in_memory(tmp_path, kind, actions):
     if not actions:
         walks = without_actions(walks)
     streamed = StreamedTrajectories(spread(table_of(walks), tmp_path / "w"), chunk_rows=9)
-    found, made = gathered(mdp, streamed), choices_of(mdp, walks)
+    found, made = gather_statistics(mdp, streamed), choices_of(mdp, walks)
     np.testing.assert_array_equal(found.first, np.bincount(walks.first, minlength=mdp.n_states))
-    np.testing.assert_array_equal(found.own.often, made.totals(np.ones(len(walks))))
-    for name in ("group", "state", "of", "row", "log_chance"):
+    np.testing.assert_array_equal(found.own.counts, made.totals(np.ones(len(walks))))
+    for name in ("group", "state", "of", "row", "log_probability"):
         np.testing.assert_allclose(getattr(found.own.choices(mdp), name), getattr(made, name), rtol=1e-12)
-    np.testing.assert_allclose(usual_policy(mdp, streamed, 2.0), usual_policy(mdp, walks, 2.0), rtol=1e-12)
+    np.testing.assert_allclose(
+        fit_population_policy(mdp, streamed, 2.0), fit_population_policy(mdp, walks, 2.0), rtol=1e-12
+    )
     if kind not in ("steps", "sparse") or actions:
-        counts = gathered(mdp, streamed, counted=True).counts
+        counts = gather_statistics(mdp, streamed, counted=True).counts
         np.testing.assert_allclose(counts, feature_counts(mdp, walks), rtol=1e-12)
 
 
@@ -276,9 +278,9 @@ def test_the_choices_counted_are_those_that_a_loop_counts(tmp_path):
     for walk in walks:
         for state, action in zip(walk.states[:-1], walk.actions, strict=True):
             often[state, action] += 1
-    kinds = gathered(mdp, StreamedTrajectories(spread(table_of(walks), tmp_path / "w"), chunk_rows=9)).own
+    kinds = gather_statistics(mdp, StreamedTrajectories(spread(table_of(walks), tmp_path / "w"), chunk_rows=9)).own
     found = np.zeros(often.size)
-    found[kinds.choices(mdp).row] = kinds.often
+    found[kinds.choices(mdp).row] = kinds.counts
     np.testing.assert_array_equal(found.reshape(often.shape), often)
 
 
@@ -297,7 +299,7 @@ def test_the_shortest_trajectory_of_all_is_warned_of_once(tmp_path):
     walks = Trajectories.from_lists([[0, 1, 2, 3, 4, 5] * 1, [3, 2], [0, 1, 2]])
     streamed = StreamedTrajectories(spread(table_of(walks), tmp_path / "w", 1), chunk_rows=2)
     with pytest.warns(UserWarning, match="discount") as heard:
-        gathered(chain(), streamed, counted=True)
+        gather_statistics(chain(), streamed, counted=True)
     assert len(heard) == 1
     assert "trajectory 1 (part-00.parquet, row 8) of unlabelled ends after 2 terms" in str(heard[0].message)
 
@@ -323,7 +325,8 @@ def test_what_others_gather_is_what_is_gathered_here(tmp_path, monkeypatch, pool
     there = StreamedTrajectories(folder, chunk_rows=chunk_rows, executor=pool)
     assert len(there.parts()) == files
     found, wanted = (
-        gathered(mdp, some, counted=True, moved=True) for some in (there, StreamedTrajectories(folder, chunk_rows=9))
+        gather_statistics(mdp, some, counted=True, moved=True)
+        for some in (there, StreamedTrajectories(folder, chunk_rows=9))
     )
     for name in ("size", "made", "first", "counts"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
@@ -331,7 +334,7 @@ def test_what_others_gather_is_what_is_gathered_here(tmp_path, monkeypatch, pool
     for recorded in (True, False):
         one, other = found.kinds(recorded=recorded), wanted.kinds(recorded=recorded)
         np.testing.assert_array_equal(one.keys, other.keys)
-        np.testing.assert_array_equal(one.often, other.often)
+        np.testing.assert_array_equal(one.counts, other.counts)
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["sent", "kept"])
@@ -360,7 +363,7 @@ def test_faults_that_others_meet_are_named_as_here(tmp_path, monkeypatch, pool):
         for executor in (None, pool):
             folder = spread(table, tmp_path / str(i), 4)
             with pytest.raises(InputError) as error:
-                gathered(chain(), StreamedTrajectories(folder, executor=executor))
+                gather_statistics(chain(), StreamedTrajectories(folder, executor=executor))
             said.append(str(error.value))
         assert said[0] == said[1]
 
@@ -466,7 +469,7 @@ def test_what_is_chosen_from_files_is_what_is_chosen_from_memory(tmp_path, kind,
     )
     assert str(other.candidate_) == str(one.candidate_)
     np.testing.assert_allclose(other.validation_.scores, one.validation_.scores, rtol=1e-7)
-    np.testing.assert_allclose(other.likeness_.unlabelled, one.likeness_.unlabelled, rtol=1e-9)
+    np.testing.assert_allclose(other.agreement_.unlabelled, one.agreement_.unlabelled, rtol=1e-9)
     np.testing.assert_allclose(other.theta_, one.theta_, rtol=1e-7, atol=1e-9)
 
 
@@ -502,7 +505,9 @@ def test_a_diagnosis_from_files_is_the_one_from_memory(tmp_path, kind, measure):
     assert other.influence is None
     for name in ("similarity", "share"):
         np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(other.likeness.unlabelled, one.likeness.unlabelled, rtol=1e-9)
+    np.testing.assert_allclose(
+        other.agreement_with_experts.unlabelled, one.agreement_with_experts.unlabelled, rtol=1e-9
+    )
     np.testing.assert_allclose([d.shrinkage for d in other.directions], [d.shrinkage for d in one.directions], 1e-7)
     assert other.share.shape == (len(walks),)
 
@@ -636,9 +641,9 @@ def test_other_ways_with_the_same_counts_are_not_taken_for_the_experts(tmp_path)
     mdp = MDP(np.ones((3, 1, 3)) / 3, np.ones((3, 1)), discount=0.9, horizon=3)
     write_trajectories(Trajectories.from_lists([[0, 1, 2], [0, 2, 1]]), tmp_path / "some.parquet")
     some = StreamedTrajectories(tmp_path / "some.parquet")
-    gathered(mdp, some, counted=True)
-    assert all_among(mdp, Trajectories.from_lists([[0, 2, 1]]), some)
-    assert not all_among(mdp, Trajectories.from_lists([[0, 2, 2]]), some)
+    gather_statistics(mdp, some, counted=True)
+    assert all_in_files(mdp, Trajectories.from_lists([[0, 2, 1]]), some)
+    assert not all_in_files(mdp, Trajectories.from_lists([[0, 2, 2]]), some)
 
 
 @pytest.mark.parametrize(("named", "said"), [("expert", "expert"), ("test", "test"), ("unlabelled", None)])
@@ -741,7 +746,7 @@ def test_too_little_room_is_foreseen_and_the_error_says_what_would_fit(tmp_path,
 
 def test_a_table_in_a_file_is_read_and_written_like_an_array():
     rows = generator(1).normal(size=(50, 3))
-    table = spill.Filed(50, 3)
+    table = spill.FileTable(50, 3)
     for lo in range(0, 50, 9):
         table[lo : lo + 9] = rows[lo : lo + 9]
     assert table.shape == (50, 3)
@@ -754,8 +759,8 @@ def test_a_table_above_another_is_used_like_an_array(monkeypatch):
     monkeypatch.setattr(spill, "PART", 80)
     monkeypatch.setattr(spill, "COPIED", 0)
     rows = generator(1).normal(size=(50, 3))
-    table = spill.stacked(rows[:4], rows[4:])
-    assert isinstance(table, spill.Stacked)
+    table = spill.stack_tables(rows[:4], rows[4:])
+    assert isinstance(table, spill.StackedTable)
     assert table.shape == (50, 3)
     mask = rows[:, 0] > 0
     for some in (slice(None), slice(0, 2), slice(2, 9), slice(7, 50), slice(1, 20, 3), [4, 2, 3, -1], mask):
@@ -768,7 +773,7 @@ def test_a_table_above_another_is_used_like_an_array(monkeypatch):
 def test_files_that_grow_or_shrink_while_they_are_read_are_noticed():
     for n, match in ((3, "more trajectories than"), (9, "fewer trajectories than")):
         with pytest.raises(ValueError, match=match):
-            filled(spill.Room(n, 2), 5)
+            filled(spill.TableBuilder(n, 2), 5)
 
 
 def filled(place, rows):

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import problem
 
-from messirl.estimators._prior_policy import usual_policy
+from messirl.estimators._prior_policy import fit_population_policy
 from messirl.objective import Objective
 from studies import common, goals, mice, ssirl
 
@@ -25,7 +25,7 @@ def test_policy_by_policy_both_searches_come_closer_to_the_experts(monkeypatch):
 
 def test_groups_with_one_base_policy_are_the_whole():
     mdp, expert, unlabelled = problem("goals")
-    based = mdp.based_on(usual_policy(mdp, unlabelled, 10.0))
+    based = mdp.with_prior_policy(fit_population_policy(mdp, unlabelled, 10.0))
     group = np.arange(mdp.n_states) % 4
     some = goals.by_group(expert, group)
     assert len(some) > 1
@@ -42,12 +42,12 @@ def test_a_group_without_trips_does_as_all_do_and_every_other_as_its_own():
     group = np.zeros(mdp.n_states, dtype=int)
     empty = next(s for s in range(mdp.n_states) if s not in unlabelled.goals)
     group[empty], group[unlabelled.goals[0]] = 2, 1
-    found, common = goals.base_policies(mdp, unlabelled, group), usual_policy(mdp, unlabelled, goals.STRENGTH)
+    found, common = goals.base_policies(mdp, unlabelled, group), fit_population_policy(mdp, unlabelled, goals.STRENGTH)
     assert set(found) == {0, 1, 2}
     assert_allclose(found[2].reference, common)
     own = unlabelled[np.flatnonzero(unlabelled.goals == unlabelled.goals[0])]
     n = np.bincount(own.states[own.leaves], minlength=mdp.n_states)
-    taken = usual_policy(mdp, own, 1e-9)
+    taken = fit_population_policy(mdp, own, 1e-9)
     s = int(np.argmax(n))
     expected = (n[s] * taken[s] + goals.STRENGTH * common[s]) / (n[s] + goals.STRENGTH)
     assert_allclose(found[1].reference[s], expected, atol=1e-9)
@@ -57,7 +57,7 @@ def test_a_group_without_trips_does_as_all_do_and_every_other_as_its_own():
 def test_a_shuffled_base_policy_has_the_same_rows_elsewhere():
     mdp, _, unlabelled = problem("endless")
     found = mice.controls(mdp, unlabelled, np.random.default_rng(0))
-    usual, shuffled = usual_policy(mdp, unlabelled, 10.0), found["shuffled"].reference
+    usual, shuffled = fit_population_policy(mdp, unlabelled, 10.0), found["shuffled"].reference
     assert found[None].reference is None
     assert_allclose(np.sort(shuffled, axis=0), np.sort(usual, axis=0))
     assert np.abs(shuffled - usual).max() > 0.01

@@ -7,7 +7,7 @@ import pytest
 from seeds import generator
 
 from messirl import MDP, MaxEntIRL, Trajectories
-from messirl.estimators._saddle_point import upward
+from messirl.estimators._saddle_point import ascent_direction
 from messirl.objective import Objective
 
 
@@ -30,7 +30,7 @@ def test_zero_is_the_bottom_of_a_valley_and_the_search_leaves_it():
     mdp, expert = fork(), trips(9, 1)
     objective = Objective.from_trajectories(mdp, expert, objective="choices")
     assert objective([0.0]).gradient == pytest.approx([0.0], abs=1e-12)
-    assert upward(objective, np.zeros(1), 500.0) is not None
+    assert ascent_direction(objective, np.zeros(1), 500.0) is not None
     model = MaxEntIRL(objective="choices").fit(mdp, expert)
     assert model.converged_
     assert 2.0 * np.cosh(model.theta_[0]) / (2.0 * np.cosh(model.theta_[0]) + 1.0) == pytest.approx(0.9, abs=1e-6)
@@ -43,20 +43,20 @@ def test_a_summit_is_left_alone():
     mdp, expert = fork(), trips(9, 1)
     model = MaxEntIRL(objective="choices").fit(mdp, expert)
     objective = Objective.from_trajectories(mdp, expert, objective="choices")
-    assert upward(objective, model.theta_, 500.0) is None
+    assert ascent_direction(objective, model.theta_, 500.0) is None
     counts = Objective.from_trajectories(mdp, Trajectories.from_lists([[0, 1] * 15], actions=[[0] * 29]))
-    assert upward(counts, np.zeros(1), 500.0) is None
+    assert ascent_direction(counts, np.zeros(1), 500.0) is None
 
 
 def test_a_weight_on_the_edge_of_the_box_does_not_rise():
     objective = Objective.from_trajectories(fork(), trips(9, 1), objective="choices")
-    assert upward(objective, np.array([0.5]), 0.5) is None
+    assert ascent_direction(objective, np.array([0.5]), 0.5) is None
 
 
 def test_the_rise_is_found_among_many_features():
     mdp, expert = fork(20), trips(9, 1)
     objective = Objective.from_trajectories(mdp, expert, objective="choices", quadratic=np.eye(20) * 0.1)
-    way = upward(objective, np.zeros(20), 500.0)
+    way = ascent_direction(objective, np.zeros(20), 500.0)
     assert way is not None
     bend = objective.hessian(np.zeros(20))
     assert way @ bend @ way > 0.0

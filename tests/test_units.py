@@ -21,7 +21,7 @@ from messirl.data.feature_scale import feature_spread, spread_of
 from messirl.estimators import _search
 from messirl.estimators.uniform import uniform_score
 from messirl.inference import estimation_table
-from messirl.inference.baselines import below_chance
+from messirl.inference.baselines import explain_below_chance
 from messirl.optim.box_search import ROUNDING
 from messirl.similarity import RBF
 
@@ -135,7 +135,7 @@ def test_a_weight_that_the_box_holds_is_named_with_what_to_do():
     model = MaxEntIRL(theta_max=5.0).fit(small, expert)
     assert model.converged_
     assert model.standing_.names(small)["box"] == ["length"]
-    (remark,) = model.remarks_
+    (remark,) = model.warnings_
     assert remark.startswith("theta_max=5: the weight of 'length' is at its bound")
     assert "give the feature in a smaller unit, so that its values are larger, or raise theta_max" in remark
 
@@ -151,13 +151,13 @@ def test_a_weight_that_the_penalty_holds_is_named(method):
         similarity = RBF(1e9)
         model = MESSI(similarity, lambda0=HUGE * 1e3, theta_max=HUGE).fit(small, expert, expert)
     assert "length" in model.standing_.names(small)["penalty"]
-    assert any("the penalty shrinks the weight of" in remark and "'length'" in remark for remark in model.remarks_)
+    assert any("the penalty shrinks the weight of" in remark and "'length'" in remark for remark in model.warnings_)
 
 
 def test_a_fit_that_nothing_holds_makes_no_remark():
     mdp, expert, _ = case("finite")
     model = MaxEntIRL().fit(mdp, expert)
-    assert model.remarks_ == []
+    assert model.warnings_ == []
     assert model.standing_.names(mdp) == {
         "box": [],
         "penalty": [],
@@ -317,11 +317,11 @@ def test_with_goals_any_beginning_goes():
 def test_a_score_below_chance_on_the_experts_themselves_is_explained():
     mdp, expert, _ = case("endless")
     model = MaxEntIRL().fit(mdp, expert)
-    assert below_chance(model, expert) is None
+    assert explain_below_chance(model, expert) is None
     other = case("endless", 1)
     poor = MaxEntIRL(ridge=1e-3, objective="counts").fit(other[0], other[1])
     poor.reward_ = -5.0 * poor.reward_
-    said = below_chance(poor, other[1])
+    said = explain_below_chance(poor, other[1])
     assert said.startswith("on the trajectories it was fitted to, the model scores -")
     assert "counts discounted by 0.8 per step while the score is not discounted" in said
     assert "the penalty keeps" in said
@@ -333,10 +333,10 @@ def test_a_score_of_choices_below_chance_is_not_explained_by_counts_and_their_di
     poor = MaxEntIRL(objective="choices", unlabelled_weight=1e6, reference="unlabelled").fit(mdp, expert, others)
     plain = MaxEntIRL(objective="choices").fit(mdp, expert)
     poor.reward_ = plain.reward_ = -5.0 * plain.reward_
-    said = below_chance(poor, expert)
+    said = explain_below_chance(poor, expert)
     assert "counts" not in said
     assert "likelihood of the unlabelled trajectories; the experts' actions are unlikely under the prior policy" in said
-    assert "uniform policy: no better reward of these features was found" in below_chance(plain, expert)
+    assert "uniform policy: no better reward of these features was found" in explain_below_chance(plain, expert)
 
 
 def test_a_score_that_four_decimals_do_not_tell_from_chance_is_not_below_it():
@@ -344,4 +344,4 @@ def test_a_score_that_four_decimals_do_not_tell_from_chance_is_not_below_it():
     model = MaxEntIRL().fit(mdp, expert)
     model.reward_ = -1e-6 * model.reward_
     assert model.score(expert) < uniform_score(mdp, expert)
-    assert below_chance(model, expert) is None
+    assert explain_below_chance(model, expert) is None

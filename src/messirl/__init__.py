@@ -12,13 +12,13 @@ Names are imported when first used, so that `import messirl` is fast.
 
 from __future__ import annotations
 
-from messirl._lazy import lazily
+from messirl._lazy import lazy_exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_get, __dir__, __all__ = lazily(__name__, __file__)
+_get, __dir__, __all__ = lazy_exports(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:

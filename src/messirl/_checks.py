@@ -25,21 +25,21 @@ def is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def flag(name: str, value: Any) -> bool:
+def check_flag(name: str, value: Any) -> bool:
     """Return the value as True or False, or raise a TypeError that names the argument: strings are not accepted."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r}: it must be True or False")
     return bool(value)
 
 
-def whole(name: str, value: Any, least: int = 1) -> int:
+def check_integer(name: str, value: Any, least: int = 1) -> int:
     """Return the value as a whole number >= `least`, or raise a ValueError that names the argument."""
     if not is_whole(value) or value < least:
         raise ValueError(f"{name}={value!r}: it must be a whole number >= {least}")
     return int(value)
 
 
-def number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> float:
+def check_number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> float:
     """Return the value as a finite number within its limits, or raise an error that names the argument and limits."""
     if not is_number(value):
         raise TypeError(f"{name}={value!r}: it must be a number")
@@ -50,7 +50,7 @@ def number(name: str, value: Any, *, above: float | None = None, least: float | 
     return x
 
 
-def fraction(name: str, value: Any) -> float:
+def check_fraction(name: str, value: Any) -> float:
     """Return the value as a number strictly between 0 and 1; raise an error that names the argument otherwise."""
     if not is_number(value) or not 0.0 < value < 1.0:
         shown = f"{value:g}" if is_number(value) else repr(value)
@@ -72,13 +72,13 @@ def check_parameter(entry: Parameter, value: Any) -> None:
     if (value is None and entry.optional) or (entry.objects and not isinstance(value, str)):
         return
     if entry.kind == "flag":
-        flag(entry.name, value)
+        check_flag(entry.name, value)
     elif entry.kind == "choice":
         if value not in entry.choices:
             allowed = [*map(repr, entry.choices), *["an array"] * entry.objects, *["None"] * entry.optional]
             raise ValueError(f"{entry.name}={value!r}: choose {' or '.join(allowed)}")
     elif entry.kind == "whole":
-        whole(entry.name, value, int(entry.least or 0))
+        check_integer(entry.name, value, int(entry.least or 0))
     elif not (isinstance(value, str) and value in entry.choices):
         if not is_number(value):
             raise TypeError(f"{entry.name}={value!r}: it must be a number")
@@ -86,7 +86,7 @@ def check_parameter(entry: Parameter, value: Any) -> None:
             raise ValueError(f"{entry.name}={value}: it must be finite and {entry.range}")
 
 
-def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
+def check_numeric_array(name: str, value: Any) -> npt.NDArray[np.float64]:
     """Return the value as an array of floats, or raise an error that names the argument."""
     try:
         raw = np.asarray(value)

@@ -14,7 +14,7 @@ HERE, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
 @contextmanager
-def beside(target: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path in the same folder, renamed to `target` at the end; on an error the old file stays.
 
     The temporary name is unique. It is an error if `target` is a device or a folder, or if its folder does not exist.
@@ -35,7 +35,7 @@ def beside(target: str | os.PathLike[str]) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def exchange(one: Path, other: Path) -> None:
+def exchange_folders(one: Path, other: Path) -> None:
     """Exchange the names of two folders: atomically on Linux, else in three steps during which `other` is absent."""
     if _exchanged(one, other):
         return
@@ -58,7 +58,7 @@ def _exchanged(one: Path, other: Path) -> bool:
     return bool(rename(HERE, os.fsencode(one), HERE, os.fsencode(other), EXCHANGE) == 0)
 
 
-def settle(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """Flush the files of a folder, and their directory entries, to the disk."""
     for place in (*folder.rglob("*"), folder, folder.parent):
         if os.access(place, os.R_OK) and not place.is_symlink() and (place.is_file() or os.name == "posix"):

@@ -1,6 +1,6 @@
 """Formatting of numbers for a terminal: significant digits, columns aligned at the decimal point.
 
->>> significant([13.74, 0.5, -1.2e-7])
+>>> format_significant([13.74, 0.5, -1.2e-7])
 ['13.7400   ', ' 0.5000   ', '-1.200e-07']
 """
 
@@ -16,7 +16,7 @@ LEAST, MOST = -4, 6  # powers of ten that are written without an exponent: 0.000
 SPREAD = 4  # range of powers of ten within which all numbers of a column have the same number of decimals
 
 
-def significant(values: Iterable[float], digits: int = 4) -> list[str]:
+def format_significant(values: Iterable[float], digits: int = 4) -> list[str]:
     """Return a column of numbers with at least `digits` significant digits each, of equal width, points aligned.
 
     Very small and very large numbers have an exponent. Only zero itself is written as 0.
@@ -36,7 +36,7 @@ def significant(values: Iterable[float], digits: int = 4) -> list[str]:
     return _aligned(texts)
 
 
-def nats(value: float, places: int = 4, *, signed: bool = False) -> str:
+def format_nats(value: float, places: int = 4, *, signed: bool = False) -> str:
     """Return a score with `places` decimals; one that would round to zero has an exponent instead."""
     sign = "+" if signed else ""
     if not math.isfinite(value) or value == 0:
@@ -46,9 +46,9 @@ def nats(value: float, places: int = 4, *, signed: bool = False) -> str:
     return f"{value:{sign}.{1 if too_small else 3}e}" if too_small or too_large else text
 
 
-def nats_between(low: float, high: float) -> str:
+def format_nats_interval(low: float, high: float) -> str:
     """Return the ends of an interval of a difference: `[-0.0012, +0.0034]`, or `[0.0012, 0.0034]` above zero."""
-    return f"[{nats(low, signed=low <= 0)}, {nats(high, signed=low <= 0)}]"
+    return f"[{format_nats(low, signed=low <= 0)}, {format_nats(high, signed=low <= 0)}]"
 
 
 def percentage(share: float, places: int = 2) -> str:
@@ -73,13 +73,13 @@ def decimals(half: float, most: int = 5) -> int:
     return min(max(1 - math.floor(math.log10(half)), 0), most)
 
 
-def probability(value: float, places: int = 4) -> str:
+def format_p_value(value: float, places: int = 4) -> str:
     """Return a p-value as text; one too small to show is written as `<0.0001`."""
     least = 10.0**-places
     return f"<{least:.{places}f}" if 0 <= value < least else f"{value:.{places}f}"
 
 
-def in_columns(names: Iterable[str], columns: Mapping[str, Iterable[str]]) -> list[str]:
+def format_columns(names: Iterable[str], columns: Mapping[str, Iterable[str]]) -> list[str]:
     """Return the lines of a table: names at the left, then right-aligned columns of at least 8 characters."""
     first = [" ".join(name.splitlines()) for name in names]
     lines = [f"{name:<{max(map(len, first))}}" for name in first]

@@ -17,7 +17,7 @@ SPARED = ("pyarrow", "matplotlib", "rich")  # packages that a light install leav
 MISSING = "{what} needs {package}, which is not installed: pip install {package}"
 
 
-def lazily(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def lazy_exports(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a package, given its `__name__` and `__file__`.
 
     A public name may itself be a module.

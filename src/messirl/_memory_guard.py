@@ -16,14 +16,14 @@ JSON = 2**25  # maximum bytes of a JSON file: parsed, it takes some thirty times
 INFO, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
-def foresee(what: str, needed: float, remedy: str) -> None:
+def check_memory(what: str, needed: float, remedy: str) -> None:
     """Raise a MemoryError with a remedy if `what` needs more bytes than are free.
 
     remedy : advice for the user; `{share:…}` in it is the share of the needed bytes that is free
     """
     if needed <= LITTLE:
         return
-    there = available()
+    there = available_memory()
     if there is not None and needed > there:
         raise MemoryError(
             f"{what} would take {needed / 1e9:.2g} GB of memory, and {there / 1e9:.2g} GB are free: "
@@ -31,13 +31,13 @@ def foresee(what: str, needed: float, remedy: str) -> None:
         )
 
 
-def room(size: float) -> float:
+def unpacking_limit(size: float) -> float:
     """Return the bytes that may be unpacked from a compressed file of `size` bytes, against decompression bombs."""
-    most, there = ALWAYS + DENSEST * size, available()
+    most, there = ALWAYS + DENSEST * size, available_memory()
     return most if there is None else min(most, there / 4)
 
 
-def available() -> float | None:
+def available_memory() -> float | None:
     """Return the bytes that this process may still allocate; None if the system does not tell."""
     limits = [_free(), _left_in_group(), _left_of_limit()]
     return min((limit for limit in limits if limit is not None), default=None)

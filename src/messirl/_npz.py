@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from messirl._memory_guard import JSON, room
+from messirl._memory_guard import JSON, unpacking_limit
 
 KINDS = "biufU"
 BROKEN = (  # exceptions raised by reading a damaged file
@@ -42,7 +42,7 @@ class Archive(Mapping[str, Any]):
         if len(parts) > MOST:
             raise ValueError(f"it contains {len(parts)} arrays: at most {MOST} are allowed")
         self.shapes = {name: self._shape(name) for name in self._parts}
-        self._room = room(file.seek(0, 2))
+        self._room = unpacking_limit(file.seek(0, 2))
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -70,7 +70,7 @@ class Archive(Mapping[str, Any]):
         """Return the parsed JSON of an array of bytes."""
         if self._parts[name].file_size > JSON:
             raise ValueError(f"{name} has {self._parts[name].file_size} bytes: at most {JSON} are allowed")
-        return parsed(self[name].tobytes().decode())
+        return parse_json(self[name].tobytes().decode())
 
     def _shape(self, name: str) -> tuple[int, ...]:
         """Check the header of an array, and return its shape."""
@@ -98,19 +98,19 @@ class Archive(Mapping[str, Any]):
         return shape
 
 
-def shortly(error: Exception) -> str:
+def short_message(error: Exception) -> str:
     """Return the message of an error as one line of at most 300 characters."""
     return " ".join(str(error).split())[:300]
 
 
-def parsed(text: str, **how: Any) -> Any:
+def parse_json(text: str, **how: Any) -> Any:
     """Return parsed JSON; raise a ValueError if it is invalid or has too many lists and objects."""
     if text.count("[") + text.count("{") > LISTS:
         raise ValueError(f"it contains more than {LISTS} lists and objects")
     return json.loads(text, **how)
 
 
-def within(name: str, array: Any, least: int, most: int) -> Any:
+def check_integer_range(name: str, array: Any, least: int, most: int) -> Any:
     """Return the array if it contains whole numbers from `least` to `most`; raise a ValueError otherwise."""
     if array.dtype.kind not in "iu" or (array.size and (array.min() < least or array.max() > most)):
         raise ValueError(f"its {name} are not whole numbers from {least} to {most}")

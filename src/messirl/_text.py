@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 LIKE = 0.6  # least similarity of two words, as difflib measures it
 
 
-def meant(word: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str | None:
+def closest_word(word: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str | None:
     """Return the known word that resembles `word` most, or None: in another case, a synonym, or similar letters."""
     import difflib
 
@@ -27,21 +27,21 @@ def meant(word: str, known: Iterable[str], synonyms: Mapping[str, str] | None = 
 
 def did_you_mean(word: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str:
     """Return the end of a sentence, `; did you mean 'fit'?`, or nothing if no known word resembles it."""
-    found = meant(word, known, synonyms)
+    found = closest_word(word, known, synonyms)
     return "" if found is None else f"; did you mean {found!r}?"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Return names as a list in a sentence: `one, two and three`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return the name, in quotation marks if it contains a comma or an `and` that could be misread."""
     return f'"{name}"' if "," in name or " and " in name else name
 
 
-def counted(n: int, noun: str) -> str:
+def count_noun(n: int, noun: str) -> str:
     """Return a number with its noun: `1 place`, `1,200 places`, `2 trajectories`."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{n:,} {noun if n == 1 else plural}"

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import messirl
-from messirl.parallel import Kept, one_thread
+from messirl.parallel import KeptResult, one_thread
 
 TIMEOUT = 10.0  # seconds in which a scheduler must answer, and have a worker
 PATIENCE = 60.0  # seconds that work waits for a new worker when none is left
@@ -161,9 +161,9 @@ class Cluster:
         sent[0].add_done_callback(functools.partial(self._arrived, answer))
         return answer
 
-    def keep(self, function: Any, argument: Any, /, on: Any = None) -> Kept:
+    def keep(self, function: Any, argument: Any, /, on: Any = None) -> KeptResult:
         """Run like `submit`, but keep the result on the cluster; it is computed again if its worker is lost."""
-        return Stayed(*self._sent(function, argument, on))
+        return RemoteResult(*self._sent(function, argument, on))
 
     def _sent(self, function: Any, argument: Any, on: Any) -> tuple[Any, Any]:
         """Return Dask's futures of a task and of its function; both must be held until the task is done."""
@@ -300,7 +300,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, eq=False)
-class Stayed(Kept):
+class RemoteResult(KeptResult):
     """Dask's futures of a task whose result stays on the cluster, and of its function."""
 
     there: Any
@@ -329,7 +329,7 @@ _settling = threading.Lock()
 # ------------------------------------------------------------ on a worker
 
 
-def do(work: bytes, task: bytes, home: str, on: Any = None) -> Any:
+def run_task(work: bytes, task: bytes, home: str, on: Any = None) -> Any:
     """Apply a pickled function to a pickled task, if this messirl has the fingerprint `home`.
 
     on : results of other tasks that are the function's second argument, if any

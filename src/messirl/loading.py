@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from messirl import dynamics, estimators
-from messirl.estimators.persistence import Saved, read
+from messirl.estimators.persistence import SavableEstimator, read
 from messirl.estimators.registry import METHODS
 
 
@@ -15,7 +15,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     return read(path, _class_of)
 
 
-def _class_of(name: str) -> type[Saved]:
+def _class_of(name: str) -> type[SavableEstimator]:
     homes = {method.kind: estimators for method in METHODS.values()} | {"FittedMESSI": dynamics}
-    kind: type[Saved] = getattr(homes[name], name)
+    kind: type[SavableEstimator] = getattr(homes[name], name)
     return kind

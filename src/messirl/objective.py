@@ -31,8 +31,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl._checks import numbers
-from messirl._text import counted
+from messirl._checks import check_numeric_array
+from messirl._text import count_noun
 from messirl._types import Flags, Floats
 from messirl.data.choices import Choices
 from messirl.data.feature_counts import checked_feature_counts
@@ -42,21 +42,21 @@ from messirl.data.sufficient_statistics import SufficientStatistics, statistics_
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import check_trajectories, start_faults
 from messirl.planning import NoFiniteValue, Planner, Visits, model_for
-from messirl.planning.batched import expectations, in_lanes
-from messirl.planning.choice_likelihood import Chosen
+from messirl.planning.batched import batched_expectations, can_batch
+from messirl.planning.choice_likelihood import ChoiceLikelihood
 from messirl.planning.dead_ends import dead_end_faults
 from messirl.planning.goal_conditioned import GoalsModel
-from messirl.planning.goal_derivatives import OutOfReach, goals_curvature
+from messirl.planning.goal_derivatives import OutOfReach, goals_hessian
 from messirl.planning.infinite_horizon import StationaryModel
 from messirl.planning.policy_chain import MANY
-from messirl.planning.value_derivatives import curvature, differences
+from messirl.planning.value_derivatives import differences, value_hessian
 
 OBJECTIVES = ("counts", "choices")
 FEW = 16  # number of weights up to which finite differences give ∇²J at the end of a search
 LARGE = 4_000_000  # entries of a table of states, steps and features above which ∇²J is computed only on request
 
 
-def made_likely(objective: str | None, entropy: str = "causal", solver: str = "lbfgs") -> str:
+def resolve_objective(objective: str | None, entropy: str = "causal", solver: str = "lbfgs") -> str:
     """Return the objective, "choices" or "counts": the given one or, if None, choices where the model allows them."""
     if objective is not None:
         return objective
@@ -148,7 +148,7 @@ class Objective:
                 raise ValueError("expert is empty: at least one trajectory is needed")
         weights = normalised_weights(sample_weight, len(expert))
         if entropy == "causal":  # under the noncausal model the transitions themselves may avoid dead ends
-            check_alive(mdp, expert, len(expert) if n_expert is None else n_expert)
+            check_possible(mdp, expert, len(expert) if n_expert is None else n_expert)
         q = None if quadratic is None else np.asarray(quadratic, dtype=np.float64)
         if q is not None and q.shape != (mdp.n_features, mdp.n_features):
             raise ValueError(f"quadratic has shape {q.shape}: it must be ({mdp.n_features}, {mdp.n_features})")
@@ -172,7 +172,7 @@ class Objective:
     ) -> Self:
         """Return J for trajectories with these statistics, for counts or for choices."""
         if found.trips is not None:
-            planner = Planner.for_trips(mdp, entropy, *found.trips)
+            planner = Planner.for_goals(mdp, entropy, *found.trips)
         else:
             assert found.start is not None
             planner = Planner(mdp, entropy, found.start, tilted=tilted)
@@ -199,14 +199,14 @@ class Objective:
     def barrier(self, theta: Floats) -> Barrier:
         """Return the barrier that is least at θ."""
         assert isinstance(self.planner.model, StationaryModel | GoalsModel)
-        source = self.planner.model.everywhere()
+        source = self.planner.model.uniform_start()
         expected = self.planner.solve(self.mdp.reward(theta)).expectation(source, steps=self.mdp.state_action)
         return Barrier(source, expected.visits.counts(self.mdp))
 
-    def behind(self, barrier: Barrier, weight: float) -> Self:
+    def minus_barrier(self, barrier: Barrier, weight: float) -> Self:
         """Return J − weight · B, with B a barrier."""
         other, planner = copy(self), copy(self.planner)
-        planner.source = self.planner.asked + weight * barrier.source
+        planner.source = self.planner.active_source + weight * barrier.source
         other.planner, other.target, other._last = planner, self.target + weight * barrier.counts, None
         other.highest = np.inf
         return other
@@ -229,7 +229,7 @@ class Objective:
     @property
     def scale(self) -> Floats:
         """Square roots of the approximate curvature of J along each weight, (d,), from the data and the penalty."""
-        return bending(self.unit, self.quadratic)
+        return curvature_scale(self.unit, self.quadratic)
 
     @property
     def concave(self) -> bool:
@@ -281,9 +281,9 @@ class Objective:
         return Evaluation(value, gradient, counts, visits)
 
     @property
-    def lane(self) -> MDP | None:
+    def batch_mdp(self) -> MDP | None:
         """The MDP, if it can be evaluated in a batch with other objectives (planning/batched.py); else None."""
-        return self.mdp if type(self) is Objective and in_lanes(self.planner) else None
+        return self.mdp if type(self) is Objective and can_batch(self.planner) else None
 
     def _likelihood(self, theta: Floats) -> tuple[float, Floats, Visits]:
         """Return L and the two sides whose difference is its gradient: the target (d,) and the expected visits."""
@@ -308,13 +308,13 @@ class Objective:
         """
         t, planner = np.asarray(theta, dtype=np.float64), self.planner
         of_values = None
-        if self.bends_exactly:
+        if self.has_exact_hessian:
             source = planner.start if planner.source is None else planner.source
             solution = planner.solve(self.mdp.reward(t))
-            of_values, _ = curvature(self.mdp, solution.table, source, getattr(solution, "factors", None))
+            of_values, _ = value_hessian(self.mdp, solution.table, source, getattr(solution, "factors", None))
         elif self._curved_by_values and isinstance(planner.model, GoalsModel):
             with contextlib.suppress(OutOfReach):
-                of_values = goals_curvature(planner.solve(self.mdp.reward(t)), planner.asked)
+                of_values = goals_hessian(planner.solve(self.mdp.reward(t)), planner.active_source)
         if of_values is None and not by_differences:
             raise NoFiniteValue("the Hessian is not known exactly here")
         if of_values is None:
@@ -323,7 +323,7 @@ class Objective:
         return -of_values if self.quadratic is None else -of_values - self.quadratic
 
     @property
-    def bends_exactly(self) -> bool:
+    def has_exact_hessian(self) -> bool:
         """True if ∇²J is exact at every θ, from one linear system."""
         return self._curved_by_values and self.planner.goals is None and self.planner.entropy == "causal"
 
@@ -332,7 +332,7 @@ class Objective:
         """True if ∇²J is exact, and costs about as much as J."""
         model = self.planner.model
         shared = isinstance(model, GoalsModel) and model.shared and not model.iterates
-        known = self.bends_exactly or (self._curved_by_values and shared)
+        known = self.has_exact_hessian or (self._curved_by_values and shared)
         return known and self._is_small(self.mdp.n_features)
 
     @property
@@ -348,15 +348,15 @@ class Objective:
     _curved_by_values = True  # whether ∇²L is that of the values only
 
 
-def evaluations(objectives: Sequence[Objective], thetas: Sequence[Floats]) -> list[Evaluation]:
+def evaluate_batch(objectives: Sequence[Objective], thetas: Sequence[Floats]) -> list[Evaluation]:
     """Evaluate each objective at its own θ; those that share an MDP are batched where possible."""
     found: list[Evaluation | None] = [None] * len(objectives)
     lanes: dict[int, list[int]] = {}
     for k, objective in enumerate(objectives):
-        if objective.lane is not None:
+        if objective.batch_mdp is not None:
             lanes.setdefault(id(objective.mdp), []).append(k)
     for these in lanes.values():
-        answers = expectations([objectives[k].planner for k in these], [thetas[k] for k in these])
+        answers = batched_expectations([objectives[k].planner for k in these], [thetas[k] for k in these])
         for k, answer in zip(these, answers, strict=True):
             if answer is not None:
                 log_partition, counts, visits = answer
@@ -369,12 +369,14 @@ def evaluations(objectives: Sequence[Objective], thetas: Sequence[Floats]) -> li
     ]
 
 
-class SharedChoices(Objective):
+class UncertainChoices(Objective):
     """J of choices whose actions are uncertain: the posterior number of times each was chosen depends on θ."""
 
     _curved_by_values = False
 
-    def __init__(self, mdp: MDP, planner: Planner, chosen: Chosen, quadratic: Floats | None, size: float) -> None:
+    def __init__(
+        self, mdp: MDP, planner: Planner, chosen: ChoiceLikelihood, quadratic: Floats | None, size: float
+    ) -> None:
         super().__init__(mdp, planner, np.zeros(mdp.n_features), quadratic, size=size)
         self.chosen = chosen
 
@@ -390,7 +392,7 @@ class SharedChoices(Objective):
     def _likelihood(self, theta: Floats) -> tuple[float, Floats, Visits]:
         reward = self.mdp.reward(theta)
         solution = self.planner.solve(reward)
-        value, often = self.chosen.shared_out(reward, solution)
+        value, often = self.chosen.value_and_candidates(reward, solution)
         value = min(value, 0.0)
         expected = solution.expectation(self.chosen.source(often), steps=self.mdp.state_action)
         return value, self.chosen.collected(often), expected.visits
@@ -400,9 +402,9 @@ def _of_choices(
     mdp: MDP, planner: Planner, choices: Any, totals: Any, quadratic: Floats | None, size: float
 ) -> Objective:
     """Return J of choices with weights `totals` (K,) of their kinds, scaled by c; `size` is N."""
-    chosen = Chosen(mdp, choices, totals)
-    if not chosen.choices.certain:
-        return SharedChoices(mdp, planner, chosen, quadratic, size)
+    chosen = ChoiceLikelihood(mdp, choices, totals)
+    if not chosen.choices.has_single_candidates:
+        return UncertainChoices(mdp, planner, chosen, quadratic, size)
     planner.source = chosen.source(chosen.totals)
     constant = chosen.constant(chosen.totals)
     objective = Objective(mdp, planner, chosen.collected(chosen.totals), quadratic, constant, size)
@@ -410,7 +412,7 @@ def _of_choices(
     return objective
 
 
-def bending(unit: Floats, quadratic: Floats | None) -> Floats:
+def curvature_scale(unit: Floats, quadratic: Floats | None) -> Floats:
     """Return square roots of the approximate curvature along each weight, (d,): from its spread and the penalty."""
     if quadratic is None:
         return unit
@@ -429,7 +431,7 @@ def normalised_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:
 
 def checked_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:
     """Return weights of n trajectories, checked: none negative and not all zero."""
-    weights = numbers("sample_weight", sample_weight)
+    weights = check_numeric_array("sample_weight", sample_weight)
     if weights.shape != (n,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}: give one weight for each of the {n} expert trajectories"
@@ -443,13 +445,13 @@ def check_start(mdp: MDP, trajectories: Trajectories, name: str) -> None:
     """Raise a ValueError if a trajectory begins where the MDP's start is zero. With goals there is no start."""
     wrong = list(start_faults(mdp, trajectories))
     if wrong:
-        more = f" (as do {counted(len(wrong) - 1, 'other')})" if len(wrong) > 1 else ""
+        more = f" (as do {count_noun(len(wrong) - 1, 'other')})" if len(wrong) > 1 else ""
         raise ValueError(
             f"trajectory {wrong[0].trajectory} of {name}: {wrong[0].what(mdp.state_label)}{more}: {wrong[0].remedy}"
         )
 
 
-def check_alive(mdp: MDP, expert: Trajectories, n_expert: int) -> None:
+def check_possible(mdp: MDP, expert: Trajectories, n_expert: int) -> None:
     """Raise a ValueError if a trajectory has probability zero at every θ: it risks a dead end or may never end."""
     fault = next(dead_end_faults(mdp, expert), None)
     if fault is not None and fault.trajectory is not None:
@@ -458,7 +460,7 @@ def check_alive(mdp: MDP, expert: Trajectories, n_expert: int) -> None:
         raise ValueError(f"{whose}, step {fault.step}: {fault.what(mdp.state_label)}: {fault.remedy}")
 
 
-def never_made(mdp: MDP, choices: Choices) -> Flags:
-    """Return the kinds of choices, (K,), that have probability zero, as in `check_alive`; without goals."""
+def impossible_choices(mdp: MDP, choices: Choices) -> Flags:
+    """Return the kinds of choices, (K,), that have probability zero, as in `check_possible`; without goals."""
     live = model_for(mdp).usable(choices.state, choices.group)[choices.of, choices.row % mdp.n_actions]
     return np.bincount(choices.of, live, choices.group.size) < 0.5

@@ -112,11 +112,12 @@ def _pairs(futures: dict[Any, T]) -> Iterator[tuple[T, Any]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class KeptResult:
     """A result that stays where it was computed, for use by later tasks of the same executor.
 
-    Such an executor has `keep(function, argument, on=None)`, which returns a `Kept`, and `submit` takes `on` too: a
-    `Kept` or a list of them, which the function then gets as its second argument.
+    Such an executor has `keep(function, argument, on=None)`, which returns a `KeptResult`, and `submit` takes `on`
+    too: a
+    `KeptResult` or a list of them, which the function then gets as its second argument.
     """
 
 
@@ -126,7 +127,7 @@ class Kept:
 _alone: ContextVar[bool] = ContextVar("alone", default=False)
 
 
-def alone() -> bool:
+def must_use_one_thread() -> bool:
     """Return True in a task that shares the cores with others and must use one thread."""
     return _alone.get()
 

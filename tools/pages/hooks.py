@@ -15,7 +15,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from messirl.app.report.common.colours import DARK, LIGHT, variables
+from messirl.app.report.common.colours import DARK, LIGHT, css_variables
 from tools.pages import api, commands, glossary, search
 
 ROOT = Path(__file__).parents[2]
@@ -35,8 +35,8 @@ NUMBERS = re.compile(r"(?:&gt;= )?[-+−±×~–\d.,:%/  ]{1,26}|[^/]{1,8} / [^/
 COLUMN = re.compile(r"\S {2,}(?=\S)")
 WIDTH = 32  # signs of a line that a telephone shows without being scrolled
 COLOURS = (
-    f":root {{ {variables(LIGHT)} }}\n"
-    f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}\n"
+    f":root {{ {css_variables(LIGHT)} }}\n"
+    f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {css_variables(DARK)} }} }}\n"
 )
 
 _sections: list[search.Section] = []

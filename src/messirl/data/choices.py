@@ -14,49 +14,50 @@ import numpy as np
 from messirl._types import Flags, Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.data.transition_index import chances
+from messirl.data.transition_index import transition_probabilities
 
 
 @dataclass(frozen=True)
 class Choices:
     """N choices of K kinds with J candidates.
 
-    trip, kind : (N,) the trajectory and the kind of each choice
+    trajectory, kind : (N,) the trajectory and the kind of each choice
     group : (K,) its step with a horizon, the number of its goal with goals, else 0
     state : (K,) where it was made
-    of, row, log_chance : (J,) the kind of each candidate, sorted; s·A + a; log p(s'|s,a), 0 where actions are recorded
+    of, row, log_probability : (J,) the kind of each candidate, sorted; s·A + a; log p(s'|s,a), 0 where actions are
+    recorded
     goals : (G,) the distinct goals that groups are numbers of, or None
     """
 
-    trip: Ints
+    trajectory: Ints
     kind: Ints
     group: Ints
     state: Ints
     of: Ints
     row: Ints
-    log_chance: Floats
+    log_probability: Floats
     goals: Ints | None
 
     @property
-    def certain(self) -> bool:
+    def has_single_candidates(self) -> bool:
         """True if every kind has exactly one candidate."""
         return self.of.size == self.group.size
 
     def totals(self, weights: Floats) -> Floats:
         """Return the weighted number of choices of each kind, (K,), given the weights (n,) of the trajectories."""
-        return np.bincount(self.kind, weights[self.trip], self.group.size).astype(np.float64)
+        return np.bincount(self.kind, weights[self.trajectory], self.group.size).astype(np.float64)
 
-    def only(self, wanted: Flags) -> Choices:
+    def select_kinds(self, wanted: Flags) -> Choices:
         """Return the choices of the wanted kinds, a mask (K,), renumbered; the goals stay."""
         number, made, some = np.cumsum(wanted) - 1, wanted[self.kind], wanted[self.of]
         return Choices(
-            self.trip[made],
+            self.trajectory[made],
             number[self.kind[made]],
             self.group[wanted],
             self.state[wanted],
             number[self.of[some]],
             self.row[some],
-            self.log_chance[some],
+            self.log_probability[some],
             self.goals,
         )
 
@@ -96,7 +97,7 @@ def kinds_of(mdp: MDP, keys: Ints, *, recorded: bool) -> tuple[Ints, Ints, Ints,
     if recorded:
         of, action, log_chance = np.arange(keys.size), after, np.zeros(keys.size)
     else:
-        chance = chances(mdp, state, after)
+        chance = transition_probabilities(mdp, state, after)
         of, action = np.nonzero(chance)
         log_chance = np.log(chance[of, action])
     return group, state, of, state[of] * mdp.n_actions + action, log_chance

@@ -30,7 +30,7 @@ def pieces(n: int, width: int, size: int | None = None) -> Iterator[slice]:
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class TablePass:
     """A pass over a table, in pieces sized for `width` numbers per row."""
 
     work: Work
@@ -38,17 +38,19 @@ class Sweep:
 
     def __call__(self, table: Any, along: Sequence[Any] = ()) -> Found:
         """Return the result; `along` are arrays with one entry per row, of which `work` gets the same piece."""
-        return added(self.work(table[part], *(one[part] for one in along)) for part in pieces(len(table), self.width))
+        return add_results(
+            self.work(table[part], *(one[part] for one in along)) for part in pieces(len(table), self.width)
+        )
 
 
-def swept(work: Work, table: Any, width: int, along: Sequence[Any] = ()) -> Found:
+def run_pass(work: Work, table: Any, width: int, along: Sequence[Any] = ()) -> Found:
     """Return the result of a pass over a table, wherever its rows are."""
-    sweep = Sweep(work, width)
-    there = getattr(table, "swept", None)
+    sweep = TablePass(work, width)
+    there = getattr(table, "run_pass", None)
     return sweep(table, along) if there is None else there(sweep, along)
 
 
-def added(several: Any) -> Found:
+def add_results(several: Any) -> Found:
     """Add the totals, and concatenate the results per row."""
     total, each = None, []
     for one, some in several:
@@ -60,7 +62,7 @@ def added(several: Any) -> Found:
 
 def summed(table: Any) -> Floats:
     """Return the sum over the rows of a table, (d,)."""
-    return np.asarray(swept(_sum, table, table.shape[1])[0])
+    return np.asarray(run_pass(_sum, table, table.shape[1])[0])
 
 
 def _sum(rows: Floats) -> Found:

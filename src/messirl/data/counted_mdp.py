@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl._checks import number
+from messirl._checks import check_number
 from messirl._docstrings import inherit_documentation
 from messirl._types import Flags
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.data.transition_counts import count_moves, fail, tally
+from messirl.data.transition_counts import count_transitions, fail, tally
 
 UNSEEN = ("terminal", "self", "error")
 
@@ -83,8 +83,8 @@ def counted_mdp(
         raise TypeError("allowed is not an option here: the transitions determine which actions may be taken")
     if unseen not in UNSEEN:
         raise ValueError(f"unseen={unseen!r}: choose 'terminal', 'self' or 'error'")
-    alpha = number("prior", prior, least=0.0)
-    moves = count_moves(trajectories, features, n_states, n_actions, graph, deterministic)
+    alpha = check_number("prior", prior, least=0.0)
+    moves = count_transitions(trajectories, features, n_states, n_actions, graph, deterministic)
     counts, possible, shape = moves.counts, moves.possible, (moves.n_states, moves.n_actions)
     ends = _ends(trajectories, terminal, moves.n_states)
     if possible is not None:

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats, Ints
-from messirl.data.chunked_reduce import Found, Sweep, summed, swept
-from messirl.parallel import Kept
+from messirl.data.chunked_reduce import Found, TablePass, run_pass, summed
+from messirl.parallel import KeptResult
 
 TOGETHER = 16  # partial sums that are added at a time
 CHANGED = "the files hold {} trajectories than when they were counted: do not change them during a fit"
 
 
-class Scattered:
+class DistributedTable:
     """A table (n, d) in blocks of rows, each an array or a result kept by an executor with `keep`."""
 
     def __init__(self, executor: Any, d: int, blocks: Sequence[Any] = (), sizes: Sequence[int] = ()) -> None:
@@ -33,10 +33,10 @@ class Scattered:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def below(self, head: Floats) -> Scattered:
+    def below(self, head: Floats) -> DistributedTable:
         """Return the table with other rows above it."""
         sizes = np.diff(self.ends, prepend=0)
-        return Scattered(self.executor, self.shape[1], [head, *self.blocks], [len(head), *sizes])
+        return DistributedTable(self.executor, self.shape[1], [head, *self.blocks], [len(head), *sizes])
 
     def __getitem__(self, rows: Any) -> Floats:
         if not isinstance(rows, slice):
@@ -48,7 +48,7 @@ class Scattered:
         for b in np.unique(block).tolist():
             at = np.flatnonzero(block == b)
             there, lines = self.blocks[b], which[at] - (self.ends[b - 1] if b else 0)
-            if isinstance(there, Kept):
+            if isinstance(there, KeptResult):
                 waiting.append((at, self.executor.submit(_lines, lines, on=there)))
             else:
                 found[at] = there[lines]
@@ -59,13 +59,13 @@ class Scattered:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
         return np.asarray(self[:], dtype=dtype)
 
-    def swept(self, sweep: Sweep, along: Sequence[Any] = ()) -> Found:
+    def run_pass(self, sweep: TablePass, along: Sequence[Any] = ()) -> Found:
         """Return the result of a pass over the rows, each block processed in place; `along` is sent to it."""
         work = functools.partial(_over_block, sweep)
         here, there, start = [], [], 0
         for block, end in zip(self.blocks, self.ends.tolist(), strict=True):
             some = start, [one[start:end] for one in along]
-            if isinstance(block, Kept):
+            if isinstance(block, KeptResult):
                 there.append(self.executor.keep(work, some, on=block))
             elif end > start:
                 here.append(work(some, block))
@@ -89,15 +89,15 @@ class Scattered:
     def max(self, axis: int = 0) -> Floats:
         """Return the largest entry of each column, (d,)."""
         assert axis == 0
-        return np.asarray(swept(_largest, self, self.shape[1])[1]).max(axis=0)  # type: ignore[no-any-return]
+        return np.asarray(run_pass(_largest, self, self.shape[1])[1]).max(axis=0)  # type: ignore[no-any-return]
 
     def min(self, axis: int = 0) -> Floats:
         """Return the smallest entry of each column, (d,)."""
         assert axis == 0
-        return np.asarray(swept(_smallest, self, self.shape[1])[1]).min(axis=0)  # type: ignore[no-any-return]
+        return np.asarray(run_pass(_smallest, self, self.shape[1])[1]).min(axis=0)  # type: ignore[no-any-return]
 
 
-class Scattering:
+class DistributedTableBuilder:
     """A scattered table under construction: blocks of rows, local or kept elsewhere."""
 
     def __init__(self, n: int, d: int, executor: Any) -> None:
@@ -111,17 +111,17 @@ class Scattering:
             self.blocks.append(rows)
             self.sizes.append(size)
 
-    def table(self) -> Scattered:
+    def table(self) -> DistributedTable:
         """Return the complete table."""
         if sum(self.sizes) != self.shape[0]:
             raise ValueError(CHANGED.format("more" if sum(self.sizes) > self.shape[0] else "fewer"))
-        return Scattered(self.executor, self.shape[1], self.blocks, self.sizes)
+        return DistributedTable(self.executor, self.shape[1], self.blocks, self.sizes)
 
 
 # ------------------------------------------------------------ on a worker
 
 
-def _over_block(sweep: Sweep, at: tuple[int, Sequence[Any]], block: Floats) -> tuple[Any, list[tuple[int, Any]]]:
+def _over_block(sweep: TablePass, at: tuple[int, Sequence[Any]], block: Floats) -> tuple[Any, list[tuple[int, Any]]]:
     """Make a pass over one block; return its total, and the per-row results with the number of the first row."""
     start, along = at
     total, each = sweep(block, along)

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
-from messirl.data.transition_index import move_keys, possible_moves
+from messirl.data.transition_index import possible_transitions, transition_keys
 from messirl.data.validation import check_finished, check_trajectories
 
 LONG_TAIL = 0.1  # γ^T above which a cut trajectory says little about the endless one
@@ -39,13 +39,13 @@ def counts_of_sets(mdp: MDP, *sets: Trajectories | None) -> Floats:
 
 def checked_feature_counts(mdp: MDP, trajectories: Trajectories, whose: str = "") -> Floats:
     """Return the feature counts, (n, d), of trajectories that have been checked; `whose` completes messages."""
-    counts, tail = counted(mdp, trajectories, whose)
+    counts, tail = counts_and_tail(mdp, trajectories, whose)
     if tail is not None:
         tail.warn(whose, stacklevel=4)
     return counts
 
 
-class CutWarning(UserWarning):
+class TruncationWarning(UserWarning):
     """Warning that a trajectory is treated as endless although γ^T, its `weight`, is still large where it is cut."""
 
     def __init__(self, text: str, weight: float) -> None:
@@ -57,22 +57,22 @@ class CutWarning(UserWarning):
 
 
 @contextmanager
-def one_cut_warning() -> Iterator[None]:
+def merge_truncation_warnings() -> Iterator[None]:
     """Replace all CutWarnings raised inside by one at the end, for the trajectory with the largest γ^T.
 
     For use as a decorator of functions that fit many times to the same trajectories.
     """
-    heard: list[CutWarning] = []
+    heard: list[TruncationWarning] = []
     before = warnings.showwarning
 
     def shown(message: Warning | str, *rest: Any, **named: Any) -> None:
-        if isinstance(message, CutWarning):
+        if isinstance(message, TruncationWarning):
             heard.append(message)
         else:
             before(message, *rest, **named)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", CutWarning)
+        warnings.simplefilter("always", TruncationWarning)
         warnings.showwarning = shown
         yield
     if heard:
@@ -94,10 +94,10 @@ class Tail:
             f"trajectory {self.name}{whose} ends after {seen}, where discount**T is still {self.weight:.2f}, and is "
             "treated as endless: record longer ones, set a horizon, or mark its last state terminal"
         )
-        warnings.warn(CutWarning(text, self.weight), stacklevel=stacklevel)
+        warnings.warn(TruncationWarning(text, self.weight), stacklevel=stacklevel)
 
 
-def counted(
+def counts_and_tail(
     mdp: MDP, trajectories: Trajectories, whose: str = "", called: Callable[[int], str] = str
 ) -> tuple[Floats, Tail | None]:
     """Return the feature counts, (n, d), and the trajectory with the largest γ^T if that is large.
@@ -146,7 +146,7 @@ def step_actions(mdp: MDP, trajectories: Trajectories, whose: str = "", called: 
     """
     if trajectories.actions is not None:
         return trajectories.actions
-    moves, key = possible_moves(mdp), move_keys(mdp, trajectories)
+    moves, key = possible_transitions(mdp), transition_keys(mdp, trajectories)
     at = np.searchsorted(moves.keys, key)
     if np.any(moves.ambiguous[at]):
         i, t = trajectories.locate(int(np.flatnonzero(trajectories.leaves)[np.argmax(moves.ambiguous[at])]))

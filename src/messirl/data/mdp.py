@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl._checks import whole
+from messirl._checks import check_integer
 from messirl._types import Flags, Floats
 from messirl.data import axis_order
 from messirl.data.mdp_validation import (
@@ -183,7 +183,7 @@ class MDP:
         """
         from messirl.data.counted_mdp import counted_mdp  # it imports this file
 
-        whole("thin", options.pop("thin", 1))  # affects only the report, which is not made here
+        check_integer("thin", options.pop("thin", 1))  # affects only the report, which is not made here
         return counted_mdp(trajectories, features, **options).mdp
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -251,9 +251,9 @@ class MDP:
         transitions = changes.pop("transitions", self.transitions)
         features = changes.pop("features", self.features)
         changed = MDP(transitions, features, **{**keep, **changes})
-        return changed if self.reference is None else changed.based_on(self.reference)
+        return changed if self.reference is None else changed.with_prior_policy(self.reference)
 
-    def based_on(self, policy: npt.ArrayLike | None) -> MDP:
+    def with_prior_policy(self, policy: npt.ArrayLike | None) -> MDP:
         """Return the same MDP with a prior policy π₀, (S, A); None: without one.
 
         The model then maximises entropy relative to π₀: V(s) = log Σ_a π₀(a|s) exp(r + γ E V), so that a reward of zero

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl._checks import is_number, is_whole, numbers
-from messirl._memory_guard import foresee
+from messirl._checks import check_numeric_array, is_number, is_whole
+from messirl._memory_guard import check_memory
 from messirl._types import Flags, Floats
 
 if TYPE_CHECKING:
@@ -33,13 +33,15 @@ def as_rows(transitions: Any) -> tuple[sp.csr_array, int, int]:
             )
         size = MOVE * transitions.nnz + ROW * rows
         what = f"an MDP of {n_states} states and {transitions.nnz} transitions"
-        foresee(what, size, "{share:.0%} of its states would fit")
+        check_memory(what, size, "{share:.0%} of its states would fit")
         matrix = sp.csr_array(transitions, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
         return matrix, int(n_states), int(rows // n_states)
     shape = getattr(transitions, "shape", ())
-    foresee(f"a copy of transitions {shape}", 8.0 * np.prod(shape, dtype=float), "give a scipy.sparse matrix (S*A, S)")
-    dense = numbers("transitions", transitions)
+    check_memory(
+        f"a copy of transitions {shape}", 8.0 * np.prod(shape, dtype=float), "give a scipy.sparse matrix (S*A, S)"
+    )
+    dense = check_numeric_array("transitions", transitions)
     if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
         raise ValueError(
             f"transitions have shape {dense.shape}: give an array (S, A, S) in the order state, action, next state, "
@@ -123,7 +125,7 @@ def checked_features(features: Any, n_states: int, n_actions: int) -> tuple[Any,
             at = int(np.argmax(~np.isfinite(coo.data)))
             raise ValueError(f"features[{coo.row[at]}, {coo.col[at]}] is not finite: fill it in or drop the feature")
         return table, rows != n_states
-    array = numbers("features", features)
+    array = check_numeric_array("features", features)
     if array.shape[:-1] not in ((n_states,), (n_states, n_actions)) or array.shape[-1] == 0:
         raise ValueError(
             f"features have shape {array.shape}: give ({n_states}, d), or ({n_states}, {n_actions}, d) "
@@ -175,7 +177,7 @@ def checked_horizon(horizon: int | None) -> int | None:
 
 def checked_start(start: npt.ArrayLike, n_states: int) -> Floats:
     """Return the start distribution (S,), which sums to one."""
-    array = numbers("start", start)
+    array = check_numeric_array("start", start)
     if array.shape != (n_states,):
         raise ValueError(f"start has shape {array.shape}: give the probability of each of the {n_states} states")
     bad = ~np.isfinite(array) | (array < 0)
@@ -190,7 +192,7 @@ def checked_start(start: npt.ArrayLike, n_states: int) -> Floats:
 
 def checked_prior_policy(mdp: MDP, policy: npt.ArrayLike) -> Floats:
     """Return a policy (S, A) that is positive on all allowed actions, with rows that sum to one."""
-    table = numbers("reference", policy)
+    table = check_numeric_array("reference", policy)
     if table.shape != mdp.allowed.shape:
         raise ValueError(f"reference has shape {table.shape}, not {mdp.allowed.shape} (states, actions)")
     moving = mdp.allowed.any(axis=1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from messirl._text import counted
+from messirl._text import count_noun
 from messirl._types import Array, Floats, Ints
 from messirl.data.errors import InputError
 from messirl.data.filters import matching
@@ -130,7 +130,8 @@ class Problem:
         if key.dtype.kind == "b":
             if key.size != n:
                 raise ValueError(
-                    f"the mask has {counted(key.size, 'entry')} for {counted(n, 'trajectory')}: give one per trajectory"
+                    f"the mask has {count_noun(key.size, 'entry')} for {count_noun(n, 'trajectory')}: give "
+                    "one per trajectory"
                 )
             return np.flatnonzero(key)
         outside = (key < -n) | (key >= n)
@@ -149,6 +150,6 @@ def _column(where: str, what: str, values: Any, n: int) -> Array:
     """Return the values as an array with n entries; raise InputError otherwise."""
     column = np.asarray(values)
     if column.ndim == 0 or len(column) != n:
-        has = counted(len(column), "entry") if column.ndim else f"the one value {values!r:.60}"
+        has = count_noun(len(column), "entry") if column.ndim else f"the one value {values!r:.60}"
         raise InputError(where, f"{what} has {has}, not {n}", f"give {n}, or leave it out")
     return column

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats
-from messirl.data.distributed_table import CHANGED, Scattered
+from messirl.data.distributed_table import CHANGED, DistributedTable
 
 IN_MEMORY = 3 * 2**28  # bytes up to which a table is held in memory
 SPARE = 2**28  # bytes of a disk that are left free
@@ -22,12 +22,12 @@ COPIED = 2**27  # bytes of a table that may be held twice
 PART = 2**24  # bytes of a table that are processed at once
 
 
-class Room:
+class TableBuilder:
     """A table (n, d) of numbers, filled row by row."""
 
     def __init__(self, n: int, d: int) -> None:
         self.shape, self.done = (n, d), 0
-        self._table: Any = np.empty((n, d)) if 8 * n * d <= IN_MEMORY else Filed(n, d)
+        self._table: Any = np.empty((n, d)) if 8 * n * d <= IN_MEMORY else FileTable(n, d)
 
     def add(self, rows: Floats, size: int) -> None:
         """Append the next `size` rows."""
@@ -37,13 +37,13 @@ class Room:
         self.done += size
 
     def table(self) -> Any:
-        """Return the complete table, an array or `Filed`."""
+        """Return the complete table, an array or `FileTable`."""
         if self.done != self.shape[0]:
             raise ValueError(CHANGED.format("fewer"))
         return self._table
 
 
-class Filed:
+class FileTable:
     """A table (n, d) in a temporary file, whose rows can be read and written; it is deleted with the object.
 
     Rows are read on demand. The file is not memory-mapped: each row touched would count as several pages of this
@@ -82,16 +82,16 @@ class Filed:
             left = left[work(left) :]
 
 
-def stacked(head: Floats, tail: Any) -> Any:
+def stack_tables(head: Floats, tail: Any) -> Any:
     """Return two tables stacked: an array or, where a second copy would be large, an array-like object."""
-    if isinstance(tail, Scattered):
+    if isinstance(tail, DistributedTable):
         return tail.below(head)
     if isinstance(tail, np.ndarray) and tail.nbytes <= COPIED:
         return np.concatenate([head, tail])
-    return Stacked(head, tail)
+    return StackedTable(head, tail)
 
 
-class Stacked:
+class StackedTable:
     """A table (l, d) above another one (n, d) without a copy of either; it supports the array operations used here."""
 
     def __init__(self, head: Floats, tail: Any) -> None:

@@ -20,10 +20,10 @@ import numpy as np
 
 from messirl._types import Floats, Ints
 from messirl.data.choices import Choices, choice_keys, choice_mass, kinds_of
-from messirl.data.distributed_table import Scattering
-from messirl.data.feature_counts import Tail, counted
+from messirl.data.distributed_table import DistributedTableBuilder
+from messirl.data.feature_counts import Tail, counts_and_tail
 from messirl.data.mdp import MDP
-from messirl.data.spill import Room
+from messirl.data.spill import TableBuilder
 from messirl.data.streamed_trajectories import Chunk, Rows, StreamedTrajectories
 from messirl.parallel import run_ahead
 
@@ -31,33 +31,33 @@ AHEAD = 8  # parts read while the results of earlier ones wait to be added
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
+class ChoiceCounts:
     """Kinds of choices by their sorted keys, and how often each was made; by action if `recorded`, else next state."""
 
     recorded: bool
     keys: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    often: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    counts: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
-    def made(cls, keys: Ints, *, recorded: bool) -> Kinds:
+    def from_keys(cls, keys: Ints, *, recorded: bool) -> ChoiceCounts:
         """Return the kinds of choices with these keys, which may repeat."""
         return cls(recorded, *np.unique(keys, return_counts=True))
 
-    def __add__(self, other: Kinds) -> Kinds:
+    def __add__(self, other: ChoiceCounts) -> ChoiceCounts:
         merged, at = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
         often = np.zeros(merged.size, dtype=np.int64)
-        often[at[: self.keys.size]] = self.often
-        often[at[self.keys.size :]] += other.often
-        return replace(self, keys=merged, often=often)
+        often[at[: self.keys.size]] = self.counts
+        often[at[self.keys.size :]] += other.counts
+        return replace(self, keys=merged, counts=often)
 
     def choices(self, mdp: MDP) -> Choices:
-        """Return the kinds as choices without trajectories; how often each was made is `often`."""
+        """Return the kinds as choices without trajectories; how often each was made is `counts`."""
         none = np.zeros(0, dtype=np.int64)
         return Choices(none, none, *kinds_of(mdp, self.keys, recorded=self.recorded), None)
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered:
+class StreamedStatistics:
     """Result of one pass over n trajectories.
 
     own : the kinds of choices, by action where there are actions, else by next state
@@ -69,19 +69,19 @@ class Gathered:
     """
 
     size: int
-    own: Kinds
-    moved: Kinds | None
+    own: ChoiceCounts
+    moved: ChoiceCounts | None
     first: Ints
     made: int
     mass: float
     counts: Any
     tail: Tail | None = None
 
-    def __add__(self, other: Gathered) -> Gathered:
+    def __add__(self, other: StreamedStatistics) -> StreamedStatistics:
         """Return the result for both sets, without feature counts."""
         moved = None if self.moved is None or other.moved is None else self.moved + other.moved
         tails = [tail for tail in (self.tail, other.tail) if tail is not None]
-        return Gathered(
+        return StreamedStatistics(
             self.size + other.size,
             self.own + other.own,
             moved,
@@ -92,50 +92,52 @@ class Gathered:
             max(tails, key=lambda tail: tail.weight, default=None),
         )
 
-    def kinds(self, *, recorded: bool) -> Kinds:
+    def kinds(self, *, recorded: bool) -> ChoiceCounts:
         """Return the kinds by action, or by next state."""
         found = self.own if recorded == self.own.recorded else self.moved
         assert found is not None, "kinds by next state were not requested"
         return found
 
 
-def gathered(
+def gather_statistics(
     mdp: MDP,
     streamed: StreamedTrajectories,
     *,
     counted: bool = False,
     moved: bool = False,
     name: str = "unlabelled",
-) -> Gathered:
+) -> StreamedStatistics:
     """Return the result of a pass over the set, which checks every trajectory; it is cached.
 
     counted : include feature counts
     moved : include kinds by next state where there are actions
     name : the name of the set in errors
     """
-    kept: dict[str, Gathered] = streamed.memo(mdp, "gathered", dict)
+    kept: dict[str, StreamedStatistics] = streamed.memo(mdp, "gathered", dict)
     last = kept.get("last")
     lacks_counts = counted and (last is None or last.counts is None)
     lacks_moves = moved and streamed.with_actions and (last is None or last.moved is None)
     if last is None or lacks_counts or lacks_moves:
         room = _room_for(mdp, streamed) if lacks_counts else None
         moved = streamed.with_actions and (moved or (last is not None and last.moved is not None))
-        found = _gathered(Look(mdp, streamed.with_actions, moved, room is not None, name), streamed, room)
+        found = _gathered(PassSettings(mdp, streamed.with_actions, moved, room is not None, name), streamed, room)
         if last is not None and room is None:
             found = replace(found, counts=last.counts)
         kept["last"] = last = found
     return last
 
 
-def _room_for(mdp: MDP, streamed: StreamedTrajectories) -> Room | Scattering:
+def _room_for(mdp: MDP, streamed: StreamedTrajectories) -> TableBuilder | DistributedTableBuilder:
     if hasattr(streamed.executor, "keep") and len(streamed.parts()) > 1:
-        return Scattering(len(streamed), mdp.n_features, streamed.executor)
-    return Room(len(streamed), mdp.n_features)
+        return DistributedTableBuilder(len(streamed), mdp.n_features, streamed.executor)
+    return TableBuilder(len(streamed), mdp.n_features)
 
 
-def _gathered(look: Look, streamed: StreamedTrajectories, room: Room | Scattering | None) -> Gathered:
+def _gathered(
+    look: PassSettings, streamed: StreamedTrajectories, room: TableBuilder | DistributedTableBuilder | None
+) -> StreamedStatistics:
     found = look.nothing()
-    for one in gathered_pieces(look, streamed):
+    for one in gather_pieces(look, streamed):
         if room is not None:
             room.add(one.counts, one.size)
         found = found + one
@@ -145,7 +147,7 @@ def _gathered(look: Look, streamed: StreamedTrajectories, room: Room | Scatterin
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class PassSettings:
     """Settings of a pass: kinds by action and, if `moved`, by next state; feature counts, if `counted`."""
 
     mdp: MDP
@@ -154,20 +156,22 @@ class Look:
     counted: bool
     name: str
 
-    def nothing(self) -> Gathered:
+    def nothing(self) -> StreamedStatistics:
         """Return the result for no trajectories."""
-        by_move = Kinds(recorded=False) if self.moved else None
-        return Gathered(0, Kinds(self.recorded), by_move, np.zeros(self.mdp.n_states, dtype=np.int64), 0, 0.0, None)
+        by_move = ChoiceCounts(recorded=False) if self.moved else None
+        return StreamedStatistics(
+            0, ChoiceCounts(self.recorded), by_move, np.zeros(self.mdp.n_states, dtype=np.int64), 0, 0.0, None
+        )
 
-    def at(self, chunk: Chunk) -> Gathered:
+    def at(self, chunk: Chunk) -> StreamedStatistics:
         """Return the result for the trajectories of a chunk, which are checked first."""
         chunk.check(self.mdp, self.name, start=True)
         mdp, some = self.mdp, chunk.trajectories
-        by_move = Kinds.made(choice_keys(mdp, some, recorded=False), recorded=False) if self.moved else None
-        counts, tail = counted(mdp, some, f" of {self.name}", chunk.called) if self.counted else (None, None)
-        return Gathered(
+        by_move = ChoiceCounts.from_keys(choice_keys(mdp, some, recorded=False), recorded=False) if self.moved else None
+        counts, tail = counts_and_tail(mdp, some, f" of {self.name}", chunk.called) if self.counted else (None, None)
+        return StreamedStatistics(
             len(some),
-            Kinds.made(choice_keys(mdp, some), recorded=self.recorded),
+            ChoiceCounts.from_keys(choice_keys(mdp, some), recorded=self.recorded),
             by_move,
             np.bincount(some.first, minlength=mdp.n_states),
             int((some.lengths - 1).sum()),
@@ -177,19 +181,19 @@ class Look:
         )
 
 
-def gathered_pieces(look: Look, streamed: StreamedTrajectories) -> Iterator[Gathered]:
+def gather_pieces(look: PassSettings, streamed: StreamedTrajectories) -> Iterator[StreamedStatistics]:
     """Yield the results of consecutive trajectories, in order; by the executor of the set, if it has one."""
     parts = streamed.parts() if streamed.executor is not None else []
     if len(parts) < 2:
         yield from map(look.at, streamed.whole(look.mdp))
         return
     base, before = streamed.base(), None
-    for found in _found_in(parts, PartLook(look, base), streamed.executor):
+    for found in _found_in(parts, PartPass(look, base), streamed.executor):
         head = found.head
         if head is None:
             continue
         if before is not None and before.names[0] == head.names[0]:
-            head = Rows.joined([before, head.going_on()])
+            head = Rows.joined([before, head.as_continuation()])
         elif before is not None:
             yield look.at(streamed.chunk(look.mdp, before, base))
         if found.tail is None:  # the part is one trajectory, which may continue
@@ -202,7 +206,7 @@ def gathered_pieces(look: Look, streamed: StreamedTrajectories) -> Iterator[Gath
         yield look.at(streamed.chunk(look.mdp, before, base))
 
 
-def _found_in(parts: list[StreamedTrajectories], look: PartLook, executor: Any) -> Iterator[Part]:
+def _found_in(parts: list[StreamedTrajectories], look: PartPass, executor: Any) -> Iterator[PartStatistics]:
     """Yield the result of each part; counts stay where the executor keeps them."""
     if not look.look.counted or not hasattr(executor, "keep"):
         yield from run_ahead(look, parts, executor, AHEAD)
@@ -215,17 +219,17 @@ def _found_in(parts: list[StreamedTrajectories], look: PartLook, executor: Any) 
         yield replace(found, between=replace(found.between, counts=there))
 
 
-def _counts(_: None, part: Part) -> Floats:
+def _counts(_: None, part: PartStatistics) -> Floats:
     counts: Floats = part.between.counts
     return counts
 
 
-def _without_counts(_: None, part: Part) -> Part:
+def _without_counts(_: None, part: PartStatistics) -> PartStatistics:
     return replace(part, between=replace(part.between, counts=None))
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PartStatistics:
     """Result for some files: of whole trajectories, and the rows of the first and last one, which may be incomplete.
 
     head : None if there are no rows
@@ -233,18 +237,18 @@ class Part:
     """
 
     head: Rows | None
-    between: Gathered
+    between: StreamedStatistics
     tail: Rows | None
 
 
 @dataclass(frozen=True, eq=False)
-class PartLook:
+class PartPass:
     """A pass over some files of a set whose steps begin with `base`."""
 
-    look: Look
+    look: PassSettings
     base: int
 
-    def __call__(self, part: StreamedTrajectories) -> Part:
+    def __call__(self, part: StreamedTrajectories) -> PartStatistics:
         """Return the result for one part."""
         mdp, head, last = self.look.mdp, None, None
         between = [replace(self.look.nothing(), counts=np.zeros((0, mdp.n_features)) if self.look.counted else None)]
@@ -256,15 +260,17 @@ class PartLook:
             last, tail = last.cut(-1)
             between += self._at(part, last)
         counts = np.concatenate([one.counts for one in between]) if self.look.counted else None
-        return Part(head, replace(functools.reduce(operator.add, between), counts=counts), tail)
+        return PartStatistics(head, replace(functools.reduce(operator.add, between), counts=counts), tail)
 
-    def _at(self, part: StreamedTrajectories, rows: Rows | None) -> list[Gathered]:
+    def _at(self, part: StreamedTrajectories, rows: Rows | None) -> list[StreamedStatistics]:
         if rows is None or not len(rows.names):
             return []
         return [self.look.at(part.chunk(self.look.mdp, rows, self.base))]
 
 
-def makers(mdp: MDP, streamed: StreamedTrajectories, keys: Ints, *, recorded: bool) -> Iterator[tuple[str, int]]:
+def trajectories_with_choices(
+    mdp: MDP, streamed: StreamedTrajectories, keys: Ints, *, recorded: bool
+) -> Iterator[tuple[str, int]]:
     """Yield the trajectories that made choices of these kinds, and the steps; a second pass, for error messages."""
     for chunk in streamed.checked(mdp):
         some = chunk.trajectories

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from messirl._checks import whole
+from messirl._checks import check_integer
 from messirl._types import Array, Flags, Ints
 from messirl.data.errors import InputError
 from messirl.data.mdp import MDP
@@ -84,7 +84,7 @@ class StreamedTrajectories:
     ) -> None:
         self.source = source if isinstance(source, Source) else Source(source)
         self.state_labels, self.action_labels = state_labels, action_labels
-        self.chunk_rows = whole("chunk_rows", chunk_rows)
+        self.chunk_rows = check_integer("chunk_rows", chunk_rows)
         self.executor = executor
         self.with_actions = self.source.has("action")
         self._size: int | None = None
@@ -177,7 +177,7 @@ class StreamedTrajectories:
         return Labels.of("state", self.state_labels, mdp.state_names), actions
 
 
-def in_files(given: Any) -> bool:
+def is_streamed(given: Any) -> bool:
     """Return True for trajectories in files: a streamed set, a path, a list of paths or a dataset."""
     if given is None or isinstance(given, Trajectories):
         return False
@@ -186,9 +186,9 @@ def in_files(given: Any) -> bool:
     return isinstance(given, str | PathLike | StreamedTrajectories) or is_dataset(given)
 
 
-def streamed_or_not(given: Any) -> Any:
+def as_streamed(given: Any) -> Any:
     """Return a path, a list of paths or a dataset as a streamed set; anything else unchanged."""
-    return StreamedTrajectories(given) if in_files(given) and not isinstance(given, StreamedTrajectories) else given
+    return StreamedTrajectories(given) if is_streamed(given) and not isinstance(given, StreamedTrajectories) else given
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +226,7 @@ class Rows:
         at = int(np.append(np.flatnonzero(self.begins), self.begins.size)[n if n >= 0 else n - 1])
         return self.some(0, at), self.some(at, self.begins.size)
 
-    def going_on(self) -> Rows:
+    def as_continuation(self) -> Rows:
         """Return the same rows, of which the first continues the trajectory before."""
         return replace(self, begins=np.append(False, self.begins[1:]), names=self.names[1:])
 

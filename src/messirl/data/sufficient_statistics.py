@@ -19,7 +19,7 @@ from messirl._types import Floats, Ints
 from messirl.data.choices import Choices, choice_keys, choice_mass, choices_of
 from messirl.data.chunked_reduce import summed
 from messirl.data.mdp import MDP
-from messirl.data.streamed_summary import Gathered, Kinds
+from messirl.data.streamed_summary import ChoiceCounts, StreamedStatistics
 from messirl.data.trajectories import Trajectories
 
 
@@ -67,7 +67,13 @@ def statistics_of(
 
 
 def pooled_statistics(
-    mdp: MDP, expert: Trajectories, others: Gathered, own: Floats, light: float, kinds: Kinds, counts: Floats | None
+    mdp: MDP,
+    expert: Trajectories,
+    others: StreamedStatistics,
+    own: Floats,
+    light: float,
+    kinds: ChoiceCounts,
+    counts: Floats | None,
 ) -> SufficientStatistics:
     """Return the statistics of an expert's trajectories in memory, and of others by their summary.
 
@@ -94,9 +100,11 @@ def pooled_statistics(
     keys = choice_keys(mdp, expert, recorded=kinds.recorded)
     trip = np.repeat(np.arange(len(expert)), expert.lengths - 1)
     both, at = np.unique(np.concatenate([keys, kinds.keys]), return_inverse=True)
-    much = np.concatenate([scale * weights[trip], scale * weight * kinds.often])
+    much = np.concatenate([scale * weights[trip], scale * weight * kinds.counts])
     totals = np.bincount(at, much, both.size).astype(np.float64)
-    return SufficientStatistics(**shared, choices=Kinds(kinds.recorded, both).choices(mdp), totals=totals, scale=scale)
+    return SufficientStatistics(
+        **shared, choices=ChoiceCounts(kinds.recorded, both).choices(mdp), totals=totals, scale=scale
+    )
 
 
 def _scale(mdp: MDP, made: float, mass: float) -> float:

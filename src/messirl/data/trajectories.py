@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._checks import is_whole
-from messirl._text import counted
+from messirl._text import count_noun
 from messirl._types import Flags, Ints
 from messirl.data.repr_html import trajectories_html
 
@@ -98,12 +98,13 @@ class Trajectories:
         moves = None if actions is None else _integers("actions", actions)
         if moves is not None and moves.size != flat.size - n:
             raise ValueError(
-                f"{counted(moves.size, 'action')} for {counted(flat.size, 'state')} in {counted(n, 'trajectory')}: "
+                f"{count_noun(moves.size, 'action')} for {count_noun(flat.size, 'state')} in "
+                f"{count_noun(n, 'trajectory')}: "
                 f"give one action per step, {flat.size - n} in all"
             )
         ends = None if goals is None else _integers("goals", goals)
         if ends is not None and ends.size != n:
-            raise ValueError(f"{counted(ends.size, 'goal')} for {counted(n, 'trajectory')}: give one each")
+            raise ValueError(f"{count_noun(ends.size, 'goal')} for {count_noun(n, 'trajectory')}: give one each")
         for name, value in (("states", flat), ("offsets", bounds), ("actions", moves), ("goals", ends)):
             if value is not None:
                 value.flags.writeable = False
@@ -128,12 +129,13 @@ class Trajectories:
             moves = [_integers(f"the actions of trajectory {i}", row) for i, row in enumerate(actions)]
             if len(moves) != len(rows):
                 raise ValueError(
-                    f"{counted(len(moves), 'list')} of actions for {counted(len(rows), 'trajectory')}: give one each"
+                    f"{count_noun(len(moves), 'list')} of actions for {count_noun(len(rows), 'trajectory')}: "
+                    "give one each"
                 )
             for i, (row, move) in enumerate(zip(rows, moves, strict=True)):
                 if move.size != row.size - 1:
                     raise ValueError(
-                        f"trajectory {i} has {counted(row.size, 'state')} and {counted(move.size, 'action')}: "
+                        f"trajectory {i} has {count_noun(row.size, 'state')} and {count_noun(move.size, 'action')}: "
                         f"give one action per step, {row.size - 1}"
                     )
             flat_actions = _joined(moves)

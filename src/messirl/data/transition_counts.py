@@ -12,14 +12,14 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse as sp
 
-from messirl._checks import whole
+from messirl._checks import check_integer
 from messirl._types import Ints
 from messirl.data.trajectories import Trajectories
 from messirl.data.transition_index import look_up
 
 
 @dataclass(frozen=True)
-class MoveCounts:
+class TransitionCounts:
     """Transition counts, sparse (S·A, S), and 1 for each possible transition, or None if these are unknown."""
 
     n_states: int
@@ -28,14 +28,14 @@ class MoveCounts:
     possible: sp.csr_array | None
 
 
-def count_moves(
+def count_transitions(
     trajectories: Trajectories,
     features: Any,
     n_states: int | None,
     n_actions: int | None,
     graph: Any,
     deterministic: bool,
-) -> MoveCounts:
+) -> TransitionCounts:
     """Count and check the transitions; arguments as for `counted_mdp`."""
     left = np.flatnonzero(trajectories.leaves)
     if left.size == 0:
@@ -43,13 +43,13 @@ def count_moves(
     shape = features.shape if sp.issparse(features) else np.shape(features)
     if len(shape) < 2:
         raise ValueError(f"features have shape {shape}: give (S, d), or (S, A, d) for state-action features")
-    size = int(shape[0]) if n_states is None else whole("n_states", n_states)
+    size = int(shape[0]) if n_states is None else check_integer("n_states", n_states)
     every = np.arange(trajectories.states.size)
     _check_range(trajectories, every, trajectories.states, size, "state", ": features need one row for every state")
     source, target = trajectories.states[left], trajectories.states[left + 1]
     table = None if graph is None else _graph(graph, size)
 
-    wanted = None if n_actions is None else whole("n_actions", n_actions)
+    wanted = None if n_actions is None else check_integer("n_actions", n_actions)
     if wanted is None and len(shape) == 3:
         wanted = int(shape[1])
     elif wanted is None and sp.issparse(features) and shape[0] > size:  # state-action features, with row s·A + a
@@ -74,7 +74,7 @@ def count_moves(
         possible = None if table is None else _by_action(table, n, size)
         if possible is not None:
             _check_possible(possible, source * n + actions, trajectories, left)
-    return MoveCounts(size, n, tally(source * n + actions, target, (size * n, size)), possible)
+    return TransitionCounts(size, n, tally(source * n + actions, target, (size * n, size)), possible)
 
 
 def tally(rows: Ints, columns: Ints, shape: tuple[int, int]) -> sp.csr_array:

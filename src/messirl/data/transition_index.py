@@ -12,7 +12,7 @@ from messirl.data.trajectories import Trajectories
 
 
 @dataclass(frozen=True)
-class Moves:
+class TransitionIndex:
     """Possible transitions s → s', sorted by key s·S + s'."""
 
     keys: Ints
@@ -20,10 +20,10 @@ class Moves:
     ambiguous: Flags  # whether several actions make it, with different features
 
 
-def possible_moves(mdp: MDP) -> Moves:
+def possible_transitions(mdp: MDP) -> TransitionIndex:
     """Return the possible transitions of an MDP, computed once."""
 
-    def build() -> Moves:
+    def build() -> TransitionIndex:
         coo = mdp.transitions.tocoo()
         rows = coo.row.astype(np.int64)
         key = (rows // mdp.n_actions) * mdp.n_states + coo.col
@@ -35,7 +35,7 @@ def possible_moves(mdp: MDP) -> Moves:
             gap = mdp.feature_rows[rows[order]] - mdp.feature_rows[leader]
             differs = np.asarray(abs(gap).sum(axis=1)).ravel() > 0
             ambiguous = np.logical_or.reduceat(differs, first) if keys.size else ambiguous
-        return Moves(keys, rows[order][first] % mdp.n_actions, ambiguous)
+        return TransitionIndex(keys, rows[order][first] % mdp.n_actions, ambiguous)
 
     return mdp.memo("moves", build)
 
@@ -48,7 +48,7 @@ def look_up(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
     return at, np.asarray(keys[at] == wanted)
 
 
-def move_keys(mdp: MDP, trajectories: Trajectories) -> Ints:
+def transition_keys(mdp: MDP, trajectories: Trajectories) -> Ints:
     """Return s·S + s' of every step."""
     left = np.flatnonzero(trajectories.leaves)
     return trajectories.states[left] * mdp.n_states + trajectories.states[left + 1]
@@ -64,7 +64,7 @@ def entry_keys(mdp: MDP) -> Ints:
     return mdp.memo("entry keys", build)
 
 
-def chances(mdp: MDP, states: Ints, entered: Ints) -> Floats:
+def transition_probabilities(mdp: MDP, states: Ints, entered: Ints) -> Floats:
     """Return p(s'|s,a) of every step and action, (N, A)."""
     keys, data = entry_keys(mdp), mdp.transitions.data
     out = np.zeros((states.size, mdp.n_actions))

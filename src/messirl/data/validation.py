@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from messirl._text import counted
+from messirl._text import count_noun
 from messirl._types import Flags
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.data.transition_index import entry_keys, look_up, move_keys, possible_moves
+from messirl.data.transition_index import entry_keys, look_up, possible_transitions, transition_keys
 
 RIGHT_LENGTH = "a trajectory must have that many, or end earlier in a terminal state"
 UNFINISHED = (
@@ -186,7 +186,7 @@ def _moves(mdp: MDP, trajectories: Trajectories, over: Flags) -> Iterator[Fault]
     if left.size == 0:
         return
     if actions is None:
-        keys, wanted = possible_moves(mdp).keys, move_keys(mdp, trajectories)
+        keys, wanted = possible_transitions(mdp).keys, transition_keys(mdp, trajectories)
     else:
         keys = entry_keys(mdp)
         wanted = (states[left] * mdp.n_actions + actions) * mdp.n_states + states[left + 1]
@@ -210,5 +210,5 @@ def _lengths(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
     if mdp.horizon is not None:
         wrong = (lengths > mdp.horizon) | ((lengths < mdp.horizon) & ~ended)
         for i in np.flatnonzero(wrong).tolist():
-            text = f"has {counted(int(lengths[i]), 'state')}, but horizon={mdp.horizon}"
+            text = f"has {count_noun(int(lengths[i]), 'state')}, but horizon={mdp.horizon}"
             yield Fault("length", i, None, text, RIGHT_LENGTH)

@@ -20,7 +20,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from messirl._npz import within
+from messirl._npz import check_integer_range
 from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.dynamics.transition_dataset import Samples, Scale
@@ -97,16 +97,16 @@ class Forest:
         nodes, trees = self.left.size, self.root.size
         if any(one.shape != (nodes,) for one in (self.left, self.right, self.feature, self.threshold)) or not trees:
             raise ValueError("the nodes of its trees do not fit together")
-        within("root", self.root, 0, nodes - 1)
+        check_integer_range("root", self.root, 0, nodes - 1)
         size = np.diff(self.root, append=nodes)
         if self.root[0] != 0 or (size < 1).any() or (size > most).any():
             raise ValueError("the roots of its trees do not fit their nodes")
         number, inner = np.arange(nodes) - np.repeat(self.root, size), self.left >= 0
         for child in (self.left, self.right):
-            within("children", child, -1, nodes)
+            check_integer_range("children", child, -1, nodes)
             if (inner & ~((child > number) & (child < np.repeat(size, size)))).any():
                 raise ValueError("a node of its trees is not above its children")
-        within("feature", self.feature[inner], 0, width - 1)
+        check_integer_range("feature", self.feature[inner], 0, width - 1)
         if self.threshold.dtype.kind != "f":
             raise ValueError("the thresholds of its trees are not numbers")
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from messirl._checks import whole
-from messirl._text import counted
+from messirl._checks import check_integer
+from messirl._text import count_noun
 from messirl._types import Ints
 from messirl.data.counted_mdp import CountedMDP, counted_mdp, normalised
 from messirl.data.mdp import MDP
@@ -65,7 +65,7 @@ class Evidence:
     least: int
 
     def __str__(self) -> str:
-        lines = [f"{counted(self.n_transitions, 'transition')} of {counted(self.n_pairs, 'state-action pair')}"]
+        lines = [f"{count_noun(self.n_transitions, 'transition')} of {count_noun(self.n_pairs, 'state-action pair')}"]
         if self.actions_inferred:
             lines.append("no actions recorded: each transition from a state is an action, numbered by next state")
         fate = {"terminal": "made terminal", "self": "action 0 stays there"}.get(self.unseen, "dead ends")
@@ -80,7 +80,7 @@ class Evidence:
             if len(items):
                 shown = ", ".join(str(tuple(x)) if isinstance(x, list) else str(x) for x in items[:SHOWN].tolist())
                 more = f" and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
-                lines.append(f"{counted(len(items), noun)} {what}: {shown}{more}")
+                lines.append(f"{count_noun(len(items), noun)} {what}: {shown}{more}")
         return "\n".join(lines)
 
 
@@ -112,7 +112,7 @@ class EstimatedMDP(CountedMDP):
     def draws(self, n: int, random_state: Any = None) -> list[MDP]:
         """Draw n MDPs with dynamics from the Dirichlet posterior, all with the support of `mdp`."""
         random = random_source(random_state)
-        return [self.mdp.replace(transitions=_dirichlet(self.posterior, random)) for _ in range(whole("n", n))]
+        return [self.mdp.replace(transitions=_dirichlet(self.posterior, random)) for _ in range(check_integer("n", n))]
 
 
 def estimate_mdp(trajectories: Trajectories, features: Any, *, thin: int = 5, **options: Any) -> EstimatedMDP:
@@ -134,7 +134,7 @@ def estimate_mdp(trajectories: Trajectories, features: Any, *, thin: int = 5, **
         ends there), "self" (action 0 stays there), or "error" if it can be entered
     horizon, terminal, start, state_names, action_names, feature_names : as for an MDP
     """
-    least = whole("thin", thin)
+    least = check_integer("thin", thin)
     found = counted_mdp(trajectories, features, **options)
     return EstimatedMDP(**vars(found), report=_evidence(found, trajectories, options.get("unseen", "terminal"), least))
 

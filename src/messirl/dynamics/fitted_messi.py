@@ -21,7 +21,7 @@ from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsRegressor
 
-from messirl._checks import check_parameters, number, whole
+from messirl._checks import check_integer, check_number, check_parameters
 from messirl._parameters import default
 from messirl._types import Floats, Ints
 from messirl.data.feature_scale import spread_of
@@ -39,8 +39,8 @@ from messirl.dynamics.transition_dataset import (
     read_samples,
     sample_counts,
 )
-from messirl.estimators.persistence import Saved
-from messirl.objective import Objective, bending
+from messirl.estimators.persistence import SavableEstimator
+from messirl.objective import Objective, curvature_scale
 from messirl.optim.lbfgs import lbfgs
 from messirl.planning import Planner, soft_values
 from messirl.planning.sampling import random_source
@@ -53,7 +53,7 @@ FEW = 2.0  # effective number of trajectories below which importance weights are
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FittedMESSI(Saved):
+class FittedMESSI(SavableEstimator):
     """MESSI on recordings with vector states, discrete actions and unknown dynamics.
 
     Soft value iteration is fitted to the recorded transitions; with lambda0=0 it is maximum entropy IRL.
@@ -213,7 +213,7 @@ class FittedMESSI(Saved):
             max_iter=self.max_iter,
             tol=float(self.tol),
             unit=unit,
-            scale=bending(unit, quadratic),
+            scale=curvature_scale(unit, quadratic),
             callback=self.callback,
         )
         self.n_features_in_ = samples.points.shape[1]
@@ -238,12 +238,12 @@ class FittedMESSI(Saved):
         if self.objective == "choices" and self.counts == "importance":
             raise ValueError("objective='choices' does not use counts: leave counts='importance' out")
         check_parameters(self)
-        number("backup_tol", self.backup_tol, least=0.0)
-        if number("discount", self.discount, above=0.0) >= 1.0:
+        check_number("backup_tol", self.backup_tol, least=0.0)
+        if check_number("discount", self.discount, above=0.0) >= 1.0:
             raise ValueError(f"discount={self.discount}: must be below 1 with recordings")
-        whole("max_backups", self.max_backups)
+        check_integer("max_backups", self.max_backups)
         if self.n_actions is not None:
-            whole("n_actions", self.n_actions)
+            check_integer("n_actions", self.n_actions)
         for name, method in (("regressor", "predict"), ("classifier", "predict_proba")):
             value = getattr(self, name)
             if value is not None and not (hasattr(value, "fit") and hasattr(value, method)):
@@ -366,7 +366,7 @@ class FittedMESSI(Saved):
             **{f"forest_{a}_{k}": v for a, one in enumerate(self.model_.forests()) for k, v in vars(one).items()},
         }
 
-    def _revive(self, parts: Any) -> None:
+    def _restore_fitted(self, parts: Any) -> None:
         each = Trajectories(parts["samples_states"], parts["samples_offsets"], parts["samples_actions"])
         points, terminal = parts["samples_points"], parts["samples_terminal"]
         samples = Samples(points, terminal, each, int(parts["samples_n_expert"]), self.n_actions_)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from messirl._checks import fraction
+from messirl._checks import check_fraction
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
@@ -19,7 +19,7 @@ from messirl.parallel import run
 
 
 @dataclass(frozen=True)
-class Spread:
+class PosteriorSpread:
     """Fits on n draws of the dynamics, with means, standard deviations and intervals.
 
     Attributes
@@ -67,7 +67,7 @@ class Spread:
         return self.policy
 
 
-def spread(
+def posterior_spread(
     estimated: EstimatedMDP,
     estimator: Any,
     expert: Trajectories,
@@ -75,7 +75,7 @@ def spread(
     n: int = 20,
     random_state: Any = None,
     executor: Any = None,
-) -> Spread:
+) -> PosteriorSpread:
     """Refit on draws of the dynamics from their posterior, one refit per draw.
 
     The trajectories stay the same, so the spread is the uncertainty that comes from p alone.
@@ -84,7 +84,7 @@ def spread(
         raise ValueError("n=1: a spread needs at least 2 draws")
     work = functools.partial(_refitted, estimator, expert, unlabelled)
     thetas, policies = zip(*run(work, estimated.draws(n, random_state), executor), strict=True)
-    return Spread(np.stack(thetas), None if policies[0] is None else np.stack(policies))
+    return PosteriorSpread(np.stack(thetas), None if policies[0] is None else np.stack(policies))
 
 
 def _refitted(
@@ -95,5 +95,5 @@ def _refitted(
 
 
 def _interval(draws: Floats, level: float) -> Floats:
-    fraction("level", level)
+    check_fraction("level", level)
     return np.asarray(np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0))

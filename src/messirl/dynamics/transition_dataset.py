@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from messirl._npz import within
-from messirl._text import counted
+from messirl._npz import check_integer_range
+from messirl._text import count_noun
 from messirl._types import Flags, Floats, Ints
 from messirl.data.feature_counts import LONG_TAIL
 from messirl.data.mdp_validation import LARGEST_VALUE
@@ -56,8 +56,8 @@ class Samples:
             raise ValueError("its samples are not points with actions")
         if self.terminal.shape != (n,) or self.terminal.dtype != np.bool_:
             raise ValueError("its samples do not say which states end")
-        within("samples_states", each.states, 0, n - 1)
-        within("samples_actions", each.actions, 0, self.n_actions - 1)
+        check_integer_range("samples_states", each.states, 0, n - 1)
+        check_integer_range("samples_actions", each.actions, 0, self.n_actions - 1)
         if not 1 <= self.n_expert <= len(each):
             raise ValueError(f"{self.n_expert} of its {len(each)} samples are experts'")
 
@@ -145,7 +145,7 @@ def _one(item: Any, where: str) -> tuple[Floats, Ints, bool]:
         )
     if actions.size != len(points) - 1:
         raise ValueError(
-            f"{where} has {counted(len(points), 'observation')} and {counted(actions.size, 'action')}: "
+            f"{where} has {count_noun(len(points), 'observation')} and {count_noun(actions.size, 'action')}: "
             "give one action per step"
         )
     return points, actions.astype(np.int64), bool(item.terminated)

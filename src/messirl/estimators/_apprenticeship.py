@@ -15,14 +15,14 @@ from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.estimators._best_response import Responses, mixed_policy
+from messirl.estimators._best_response import BestResponses, mixed_policy
 from messirl.estimators._policy_base import PolicyEstimator
 from messirl.estimators.uniform import uniform_rows
 from messirl.planning import log_likelihood, visits
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Apprentice(PolicyEstimator):
+class ApprenticeshipEstimator(PolicyEstimator):
     """A policy that was found without a reward.
 
     Parameters
@@ -45,18 +45,18 @@ class Apprentice(PolicyEstimator):
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         return log_likelihood(self.mdp_, with_lapses(self.mdp_, self.policy_, self.lapse), trajectories)
 
-    def _learnt(self, mdp: MDP, start: Floats, policy: Floats) -> None:
+    def _set_fitted(self, mdp: MDP, start: Floats, policy: Floats) -> None:
         self.mdp_, self.start_, self.policy_ = mdp, start, policy
         self.feature_counts_ = visits(mdp, policy, start=start, steps=mdp.state_action).counts(mdp)
 
-    def _revive(self, parts: Any) -> None:
+    def _restore_fitted(self, parts: Any) -> None:
         self._check_shapes(self.mdp_.policy_shape, "policy_")
         self._check_shapes((self.mdp_.n_states,), "start_")
         self._check_shapes((self.mdp_.n_features,), "feature_counts_")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Mixture(Apprentice):
+class PolicyMixtureEstimator(ApprenticeshipEstimator):
     """A mixture of policies, each optimal for some reward.
 
     Attributes
@@ -73,12 +73,12 @@ class Mixture(Apprentice):
 
     _arrays: ClassVar[tuple[str, ...]] = ("policies_", "weights_", "policy_counts_")
 
-    def _mix(self, found: Responses, weights: Floats) -> None:
+    def _mix(self, found: BestResponses, weights: Floats) -> None:
         self.policies_, self.weights_, self.policy_counts_ = found.policies, weights, found.counts
-        self._learnt(found.mdp, found.start, mixed_policy(found.mdp, self.policies_, weights, found.start))
+        self._set_fitted(found.mdp, found.start, mixed_policy(found.mdp, self.policies_, weights, found.start))
 
-    def _revive(self, parts: Any) -> None:
-        super()._revive(parts)
+    def _restore_fitted(self, parts: Any) -> None:
+        super()._restore_fitted(parts)
         k = len(self.weights_)
         self._check_shapes((k,), "weights_")
         self._check_shapes((k, *self.mdp_.policy_shape), "policies_")

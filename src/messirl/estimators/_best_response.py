@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from messirl._memory_guard import foresee
+from messirl._memory_guard import check_memory
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.planning import optimal_values, soft_policy, visits
@@ -19,7 +19,7 @@ from messirl.planning import optimal_values, soft_policy, visits
 TIE = 1e-11  # differences in value up to this, relative to the largest value, are ties: rounding
 
 
-class Responses:
+class BestResponses:
     """The policies found so far and their expected feature counts, from one start.
 
     The first is the policy of maximum entropy, which avoids dead ends.
@@ -40,7 +40,9 @@ class Responses:
         """Add the best policy under the reward of θ (d,), and return its counts (d,)."""
         policy, counts = self.best(theta)
         k = len(self._policies) + 1
-        foresee(f"{k} policies and a mixture of them", 8.0 * (k + 2) * policy.size, "allow fewer policies, or rounds")
+        check_memory(
+            f"{k} policies and a mixture of them", 8.0 * (k + 2) * policy.size, "allow fewer policies, or rounds"
+        )
         self._policies.append(policy)
         self._counts.append(counts)
         return counts

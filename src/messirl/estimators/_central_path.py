@@ -22,11 +22,19 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats
-from messirl.estimators._initialization import PathPoint, WarmStart, curvature_at, first_theta
+from messirl.estimators._initialization import PathPoint, WarmStart, curvature_at, initial_theta
 from messirl.objective import Evaluation, Objective
-from messirl.optim.box_search import ASKED, EDGE, Callback, Result, continued, relative_move, wants_to_stop
+from messirl.optim.box_search import (
+    EDGE,
+    STOPPED_BY_CALLBACK,
+    Callback,
+    Result,
+    continue_callback,
+    relative_move,
+    wants_to_stop,
+)
 from messirl.optim.lbfgs import seek_maximum
-from messirl.optim.lockstep import Question, about
+from messirl.optim.lockstep import EvaluationRequest, attach_objective
 from messirl.optim.newton import seek_by_newton
 from messirl.planning.feasible_theta import feasible_theta
 
@@ -51,20 +59,20 @@ def find_maximum(
     max_iter: int,
     callback: Callback | None = None,
     **options: Any,
-) -> Generator[Question, Evaluation, Result]:
+) -> Generator[EvaluationRequest, Evaluation, Result]:
     """Return the maximum of J over the box, from a start; options are those of `seek_maximum`.
 
     The central path, if followed, starts from the start's point of it.
     """
     theta, inside = warm_start.theta, warm_start.path_point
-    bend = options.pop("bend", None)
-    if bend is None and objective.curvature_is_cheap:
-        bend = partial(curvature_at, objective, by_differences=False)
-    options |= {"unit": objective.unit, "scale": objective.scale, "bend": bend}
+    hessian_function = options.pop("hessian_function", None)
+    if hessian_function is None and objective.curvature_is_cheap:
+        hessian_function = partial(curvature_at, objective, by_differences=False)
+    options |= {"unit": objective.unit, "scale": objective.scale, "hessian_function": hessian_function}
     path = objective.mdp.must_end and objective.curvature_is_cheap
     patience = (np.inf, np.inf)
     if path:
-        patience = AGAIN if inside is not None else PATIENCE if options.get("certain", True) else SHORT
+        patience = AGAIN if inside is not None else PATIENCE if options.get("confirm_by_newton", True) else SHORT
     search = seek_maximum(
         theta,
         max_iter=max_iter,
@@ -73,7 +81,7 @@ def find_maximum(
         patience=patience,
         **options,
     )
-    found = yield from about(objective, search)
+    found = yield from attach_objective(objective, search)
     if path and found.reason == EDGE:
         LOG.info("following the central path: the search reached the edge beyond which values are not finite")
         centre = _centre(objective, theta, options["bound"])
@@ -93,7 +101,7 @@ def _centre(objective: Objective, start: Floats, bound: float) -> Floats:
     if found is not None and np.isfinite(objective(found).value):
         return found
     try:
-        return first_theta(objective.mdp, objective, bound)
+        return initial_theta(objective.mdp, objective, bound)
     except ValueError:
         return start
 
@@ -106,7 +114,7 @@ def _follow(
     callback: Callback | None,
     options: dict[str, Any],
     inside: PathPoint | None,
-) -> Generator[Question, Evaluation, Result]:
+) -> Generator[EvaluationRequest, Evaluation, Result]:
     """Return the maximum by the central path from a start; `before` is the abandoned search."""
     barrier, shrink, done, best, kept = objective.barrier(start), SHRINK, before, before, None
     theta, weight = (start, FIRST_WEIGHT) if inside is None else (inside.theta, inside.weight)
@@ -114,10 +122,12 @@ def _follow(
     unseen: list[Result] = []  # searches missing from the history of `done`: on J − w B, and failed steps on J
     left = max_iter - before.iterations
     while weight >= LAST_WEIGHT and left > 1:
-        guarded = objective.behind(barrier, weight)
-        bend = partial(curvature_at, guarded, by_differences=False)
-        search = seek_by_newton(theta, max_iter=min(LONG, left - 1), tol=CLOSE * weight, bend=bend, **newton)
-        point = yield from about(guarded, search)
+        guarded = objective.minus_barrier(barrier, weight)
+        hessian_function = partial(curvature_at, guarded, by_differences=False)
+        search = seek_by_newton(
+            theta, max_iter=min(LONG, left - 1), tol=CLOSE * weight, hessian_function=hessian_function, **newton
+        )
+        point = yield from attach_objective(guarded, search)
         unseen.append(point)
         left -= point.iterations
         if inside is not None and not point.converged:
@@ -130,9 +140,9 @@ def _follow(
         theta = point.theta
         if kept is None and weight <= KEPT:
             kept = PathPoint(theta, weight)
-        bend = partial(curvature_at, objective, by_differences=False)
-        search = seek_by_newton(theta, max_iter=1, tol=0.0, bend=bend, trials=1, **newton)
-        ahead = yield from about(objective, search)
+        hessian_function = partial(curvature_at, objective, by_differences=False)
+        search = seek_by_newton(theta, max_iter=1, tol=0.0, hessian_function=hessian_function, trials=1, **newton)
+        ahead = yield from attach_objective(objective, search)
         best = max((best, ahead), key=lambda one: float(one.point.value))
         weight *= shrink
         if ahead.iterations == 0:
@@ -141,11 +151,13 @@ def _follow(
         done, unseen = ahead.after(done, *unseen), []
         left = max_iter - done.iterations
         if callback is not None and wants_to_stop(callback, done.history[-1], done.theta, done.point):
-            return replace(done, reason=ASKED, converged=False)
+            return replace(done, reason=STOPPED_BY_CALLBACK, converged=False)
         if ahead.move.max() <= REACHED * relative_move(theta, ahead.theta, options["unit"]).max():
             break  # Newton's method converges from here
-    search = seek_maximum(best.theta, max_iter=max(left, 0), callback=continued(callback, done, *unseen), **options)
-    found = replace((yield from about(objective, search)).after(done, *unseen), path_point=kept)
+    search = seek_maximum(
+        best.theta, max_iter=max(left, 0), callback=continue_callback(callback, done, *unseen), **options
+    )
+    found = replace((yield from attach_objective(objective, search)).after(done, *unseen), path_point=kept)
     if left <= 1 and not (found.converged or found.stopped):
         return replace(found, reason=f"max_iter={max_iter} iterations were done")
     return replace(found, reason=LIMITED) if found.reason == EDGE else found

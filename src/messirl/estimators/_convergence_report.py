@@ -45,7 +45,7 @@ class IdentifiabilityWarning(UserWarning):
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
+def ignore_convergence_warnings() -> Iterator[None]:
     """Ignore warnings about convergence, identification and approximations, where a fit is one of many."""
     with warnings.catch_warnings():
         for kind in (ConvergenceWarning, IdentifiabilityWarning, ApproximationWarning):
@@ -54,7 +54,7 @@ def quietly() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ConvergenceReport:
     """Convergence report: the feature numbers of each kind (see the top of this file)."""
 
     box: tuple[int, ...] = ()
@@ -64,7 +64,7 @@ class Standing:
     undetermined: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, held: Mapping[str, Sequence[int]]) -> Standing:
+    def of(cls, held: Mapping[str, Sequence[int]]) -> ConvergenceReport:
         """Make a report from the plain lists in a file."""
         return cls(**{kind: tuple(int(j) for j in which) for kind, which in held.items()})
 
@@ -72,7 +72,7 @@ class Standing:
         """Return the names of the features of each kind, for files."""
         return {kind: [mdp.feature_ids[j] for j in which] for kind, which in vars(self).items()}
 
-    def remarks(self, mdp: MDP, theta: Floats) -> Iterator[str]:
+    def warnings(self, mdp: MDP, theta: Floats) -> Iterator[str]:
         """Yield warnings about bound and penalty, with remedies; the other kinds are reported when fitting."""
         unit = feature_spread(mdp)
         if self.box:
@@ -99,7 +99,7 @@ class Outcome:
     """
 
     result: Result
-    standing: Standing
+    standing: ConvergenceReport
     unidentified: Floats
     flat: Floats | None
 
@@ -107,14 +107,15 @@ class Outcome:
         """Warn of a search that did not converge, and of directions that are not determined or not identified."""
         if self.flat is not None:
             warnings.warn(
-                f"the trajectories hardly determine theta along {direction(mdp, self.flat)}: the standard error is "
+                f"the trajectories hardly determine theta along {format_direction(mdp, self.flat)}: the "
+                "standard error is "
                 "more than ten times that. If a choice is always made the same way (separation), its weights have no "
                 "finite optimum. Try theta_prior=10, a penalty, or more trajectories",
                 IdentifiabilityWarning,
                 stacklevel=stacklevel,
             )
         if not self.result.converged and self.result.reason != OPEN:
-            said = f"{name} {not_converged(self.result, self.standing, mdp, tol)}"
+            said = f"{name} {explain_nonconvergence(self.result, self.standing, mdp, tol)}"
             warnings.warn(said, ConvergenceWarning, stacklevel=stacklevel)
         if len(self.unidentified):
             warnings.warn(
@@ -147,13 +148,13 @@ def judge(
         result = replace(result, converged=False, reason=OPEN)
     penalty: tuple[int, ...] = ()
     if objective.quadratic is not None and start is not None:
-        penalty = held_by_penalty(objective.quadratic @ result.theta, _gap(objective, start), objective.unit)
-    standing = Standing(
-        box=held_by_box(result.theta, bound),
+        penalty = weights_shrunk_by_penalty(objective.quadratic @ result.theta, _gap(objective, start), objective.unit)
+    standing = ConvergenceReport(
+        box=weights_at_bound(result.theta, bound),
         penalty=penalty,
         unidentified=numbers_of(np.abs(unidentified).max(axis=0, initial=0.0) > 0),
         unsettled=() if result.converged else numbers_of(result.move > tol),
-        undetermined=() if flat is None else numbers_of(largest_parts(flat * objective.unit)),
+        undetermined=() if flat is None else numbers_of(large_components(flat * objective.unit)),
     )
     return Outcome(result, standing, unidentified, flat)
 
@@ -173,7 +174,7 @@ def _open_direction(
     if curvature is None or not np.isfinite(curvature).all():
         return None, 0.0
     known = (result.theta, objective.unit, bound, unidentified)
-    change, length = widest_direction(objective.sample_size * curvature, *known)
+    change, length = least_determined_direction(objective.sample_size * curvature, *known)
     return (change / length if length > UNDETERMINED else None), length
 
 
@@ -195,17 +196,17 @@ def numbers_of(flags: Flags) -> tuple[int, ...]:
     return tuple(np.flatnonzero(flags).tolist())
 
 
-def held_by_box(theta: Floats, bound: float) -> tuple[int, ...]:
+def weights_at_bound(theta: Floats, bound: float) -> tuple[int, ...]:
     """Return the weights at their bound; the sign of a gradient is rounding where features are nearly collinear."""
     return numbers_of(np.abs(theta) >= bound * (1.0 - 1e-9))
 
 
-def held_by_penalty(pull: Floats, gap: Floats, unit: Floats) -> tuple[int, ...]:
+def weights_shrunk_by_penalty(pull: Floats, gap: Floats, unit: Floats) -> tuple[int, ...]:
     """Return the features whose penalty gradient (d,) exceeds half of the initial gap (d,) to the expert's counts."""
     return numbers_of((np.abs(gap) > 1e-6 * unit) & (np.abs(pull) > HELD * np.abs(gap)))
 
 
-def widest_direction(
+def least_determined_direction(
     information: Floats, theta: Floats, unit: Floats, bound: float, blind: Floats
 ) -> tuple[Floats, float]:
     """Return the change of θ (d,) by one standard error that is largest relative to the weights, and its length.
@@ -230,22 +231,22 @@ def widest_direction(
     return changes[:, widest], float(lengths[widest])
 
 
-def largest_parts(change: Floats) -> Flags:
+def large_components(change: Floats) -> Flags:
     """Flag the parts (d,) of a change of θ, in units of the features, that are large enough to be named."""
     size = np.abs(change)
     return np.asarray(size > NAMED * size.max(initial=0.0))
 
 
-def direction(mdp: MDP, change: Floats) -> str:
+def format_direction(mdp: MDP, change: Floats) -> str:
     """Format a direction of θ, such as "1.2 × 'tolls' − 0.8 × 'time'"."""
     parts = change * feature_spread(mdp)
-    named = np.flatnonzero(largest_parts(parts))
+    named = np.flatnonzero(large_components(parts))
     shown = named[np.argsort(-np.abs(parts[named]), kind="stable")][:SHOWN].tolist()
     terms = [f"{'+' if change[j] > 0 else '−'} {abs(change[j]):.2g} × {mdp.feature_label(j)}" for j in shown]
     return " ".join(terms).removeprefix("+ ")
 
 
-def not_converged(result: Result, standing: Standing, mdp: MDP, tol: float) -> str:
+def explain_nonconvergence(result: Result, standing: ConvergenceReport, mdp: MDP, tol: float) -> str:
     """Describe why the search did not converge, the weights concerned, and remedies."""
     worst = int(np.argmax(result.move))
     if result.move[worst] <= tol:

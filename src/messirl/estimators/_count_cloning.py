@@ -11,7 +11,7 @@ import numpy as np
 
 from messirl._types import Floats
 from messirl.data.mdp import MDP
-from messirl.data.streamed_trajectories import StreamedTrajectories, streamed_or_not
+from messirl.data.streamed_trajectories import StreamedTrajectories, as_streamed
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import check_trajectories
 from messirl.estimators._policy_base import PolicyEstimator
@@ -27,7 +27,7 @@ class CountedPolicy(PolicyEstimator):
 
     def _read(self, mdp: MDP, expert: Trajectories, unlabelled: Any, *, needs_unlabelled: bool) -> Any:
         """Check both sets, and return the unlabelled trajectories, in memory or in files."""
-        name, unlabelled = type(self).__name__, streamed_or_not(unlabelled)
+        name, unlabelled = type(self).__name__, as_streamed(unlabelled)
         check_trajectories(mdp, expert, "expert")
         if len(expert) == 0:
             raise ValueError("expert is empty: at least one trajectory is needed")
@@ -49,18 +49,18 @@ class CountedPolicy(PolicyEstimator):
                 )
         return unlabelled
 
-    def _learnt(self, mdp: MDP, expert: Trajectories, policy: Floats, *, converged: bool = True) -> None:
+    def _set_fitted(self, mdp: MDP, expert: Trajectories, policy: Floats, *, converged: bool = True) -> None:
         """Store the fitted policy, (S, A) for all steps, or (H − 1, S, A)."""
-        self.mdp_, self.start_ = mdp, beginning(mdp, expert)
+        self.mdp_, self.start_ = mdp, start_distribution(mdp, expert)
         self.policy_, self.converged_ = np.broadcast_to(policy, mdp.policy_shape), converged
 
-    def _revive(self, parts: Any) -> None:
+    def _restore_fitted(self, parts: Any) -> None:
         for name, shape in (("policy_", self.mdp_.policy_shape), ("start_", (self.mdp_.n_states,))):
             array = getattr(self, name)
             if array.shape != shape or not np.isfinite(array).all() or (array < 0).any():
                 raise ValueError(f"its {name} does not fit its MDP")
 
 
-def beginning(mdp: MDP, expert: Trajectories) -> Floats:
+def start_distribution(mdp: MDP, expert: Trajectories) -> Floats:
     """Return the start distribution (S,): that of the MDP or, if it has none, that of the experts."""
     return np.bincount(expert.first, minlength=mdp.n_states) / len(expert) if mdp.start is None else mdp.start

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._checks import numbers
+from messirl._checks import check_numeric_array
 from messirl._types import Floats
 from messirl.data.feature_scale import feature_spread
 from messirl.data.mdp import MDP
@@ -47,7 +47,7 @@ class WarmStart:
     hessian: Floats | None = None
     path_point: PathPoint | None = None
 
-    def serves(self, objective: Objective, bound: float) -> bool:
+    def is_feasible(self, objective: Objective, bound: float) -> bool:
         """Tell whether the search for the maximum of an objective may start there."""
         within = bool((np.abs(self.theta) < bound).all())
         return within and objective.concave and bool(np.isfinite(objective(self.theta).value))
@@ -62,10 +62,10 @@ def penalised_curvature(hessian: Floats | None, quadratic: Floats | None) -> Flo
     return hessian if hessian is None or quadratic is None else hessian + quadratic
 
 
-def bend_at(likelihood: Objective, theta: Floats) -> Floats | None:
+def likelihood_curvature_at(likelihood: Objective, theta: Floats) -> Floats | None:
     """Return the curvature −∇²L of a likelihood at θ, (d, d); None where that is expensive."""
     n, d = likelihood.mdp.n_states, likelihood.mdp.n_features
-    if d > FEW and not (likelihood.bends_exactly and n * d <= MEMORY_SIZE):
+    if d > FEW and not (likelihood.has_exact_hessian and n * d <= MEMORY_SIZE):
         return None
     return curvature_at(likelihood, theta)
 
@@ -79,10 +79,10 @@ def curvature_at(objective: Objective, theta: Floats, *, by_differences: bool = 
     return found if np.isfinite(found).all() else None
 
 
-def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None, seed: Any = None) -> Floats:
+def initial_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None, seed: Any = None) -> Floats:
     """Return the initial θ (d,): as `given`, an array, "random" or `WarmStart`; else zeros, or a feasible θ."""
     if isinstance(given, WarmStart):
-        if given.serves(objective, bound):
+        if given.is_feasible(objective, bound):
             return given.theta
         given = None
     if isinstance(given, str):
@@ -91,7 +91,7 @@ def first_theta(mdp: MDP, objective: Objective, bound: float, given: Any = None,
         drawn = random_source(seed).normal(size=mdp.n_features)
         return np.asarray(np.clip(drawn, -bound, bound))
     if given is not None:
-        theta = numbers("theta_init", given)
+        theta = check_numeric_array("theta_init", given)
         if theta.shape != (mdp.n_features,) or not np.isfinite(theta).all():
             raise ValueError(f"theta_init must be {mdp.n_features} finite numbers, one per feature")
         if np.abs(theta).max() > bound:

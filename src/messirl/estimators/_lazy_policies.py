@@ -11,7 +11,7 @@ from messirl._checks import is_whole
 from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.planning.finite_horizon import CheckpointedSolution
-from messirl.planning.planner import where_met
+from messirl.planning.planner import solution_from_start
 
 
 def fitted_policy(
@@ -20,7 +20,7 @@ def fitted_policy(
     """Return the policy of a reward and, if it is one array, its values, with which scores need no other solution."""
     if goals is not None:
         return GoalPolicies(mdp, reward, goals, start), None
-    found = where_met(mdp, reward, start, entropy=entropy)
+    found = solution_from_start(mdp, reward, start, entropy=entropy)
     if isinstance(found, CheckpointedSolution):
         return StepPolicies(found), None
     return np.ascontiguousarray(found.table), found.values
@@ -39,7 +39,9 @@ class GoalPolicies(Mapping[int, Floats]):
             raise KeyError(goal)
         goal = int(goal)
         if goal not in self._known:
-            self._known[goal] = np.ascontiguousarray(where_met(self._mdp, self._reward, self._start, goal).table)
+            self._known[goal] = np.ascontiguousarray(
+                solution_from_start(self._mdp, self._reward, self._start, goal).table
+            )
         return self._known[goal]
 
     def __contains__(self, goal: object) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from messirl._checks import is_whole
-from messirl._npz import within
+from messirl._npz import check_integer_range
 from messirl._parameters import default
 from messirl._types import Floats, Ints
 from messirl.data.feature_scale import offsets
@@ -22,14 +22,14 @@ from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import check_trajectories
-from messirl.estimators._convergence_report import Standing, judge
-from messirl.estimators._initialization import WarmStart, first_theta
+from messirl.estimators._convergence_report import ConvergenceReport, judge
+from messirl.estimators._initialization import WarmStart, initial_theta
 from messirl.estimators._lazy_policies import fitted_policy
 from messirl.estimators._prior_policy import with_prior_policy
 from messirl.estimators._reward_base import RewardEstimator
 from messirl.estimators._search import PreparedFit, SearchSettings
 from messirl.estimators._training_data import TrainingData
-from messirl.objective import Objective, made_likely
+from messirl.objective import Objective, resolve_objective
 from messirl.optim.box_search import HISTORY, Result
 from messirl.planning import NoFiniteValue, log_likelihood
 from messirl.planning.choice_scores import trajectory_scores
@@ -97,9 +97,9 @@ class MaximumEntropy(RewardEstimator):
         The largest entry of the projected gradient.
     history_ : record array
         Iteration, objective, theta_norm, gradient_norm and evaluations of every iteration.
-    standing_ : Standing
+    standing_ : ConvergenceReport
         Convergence report: weights at their bound, shrunk by the penalty, not identified or not converged.
-    remarks_ : list of str
+    warnings_ : list of str
         The warnings of the report in sentences, with remedies.
     quadratic_ : array (d, d) or None
         The matrix Q of the penalty ½ θᵀQθ.
@@ -114,7 +114,7 @@ class MaximumEntropy(RewardEstimator):
     _arrays: ClassVar[tuple[str, ...]] = ("theta_init_", "feature_counts_", "visitation_", "start_", "history_")
     _optional: ClassVar[tuple[str, ...]] = ("goals_", "quadratic_")
     _facts: ClassVar[tuple[str, ...]] = ("objective_", "n_iter_", "converged_", "termination_", "gradient_norm_")
-    _records: ClassVar[dict[str, Any]] = {"standing": Standing}
+    _records: ClassVar[dict[str, Any]] = {"standing": ConvergenceReport}
 
     theta_max: float | None = default("theta_max")
     entropy: str = default("entropy")
@@ -194,7 +194,7 @@ class MaximumEntropy(RewardEstimator):
     def _theta_start(self, mdp: MDP, objective: Objective) -> Floats:
         if self.warm_start and hasattr(self, "theta_"):
             return np.asarray(np.clip(self.theta_, -self._bound, self._bound))
-        return first_theta(mdp, objective, self._bound, self.theta_init, self.random_state)
+        return initial_theta(mdp, objective, self._bound, self.theta_init, self.random_state)
 
     def _prepare(
         self,
@@ -223,11 +223,11 @@ class MaximumEntropy(RewardEstimator):
         self.start_ = objective.planner.start
         self.goals_: Ints | None = objective.planner.goals
         try:
-            self._learnt(mdp, result.theta)
+            self._set_fitted(mdp, result.theta)
             self._set_policy()
         except NoFiniteValue:  # near the edge of finite values, the search relied on those of the step before
-            result = result.drawn_back(theta_start, objective)
-            self._learnt(mdp, result.theta)
+            result = result.moved_inside(theta_start, objective)
+            self._set_fitted(mdp, result.theta)
             self._set_policy()
         self.theta_init_ = theta_start
         expected = objective.from_start(result.theta, result.point)
@@ -255,11 +255,11 @@ class MaximumEntropy(RewardEstimator):
         return self
 
     @property
-    def remarks_(self) -> list[str]:
+    def warnings_(self) -> list[str]:
         """Warnings about weights at their bound, shrunk by the penalty or lost to rounding, with remedies."""
         self._fitted()
         offset = offsets(self.mdp_)
-        return [*self.standing_.remarks(self.mdp_, self.theta_), *(() if offset is None else (offset,))]
+        return [*self.standing_.warnings(self.mdp_, self.theta_), *(() if offset is None else (offset,))]
 
     def _set_policy(self) -> None:
         """Set the policy, and keep its values so that scores need not solve the MDP again."""
@@ -275,7 +275,7 @@ class MaximumEntropy(RewardEstimator):
     @property
     def likelihood_(self) -> str:
         """The objective in use, "choices" or "counts"."""
-        return made_likely(self.objective, self.entropy, self.solver)
+        return resolve_objective(self.objective, self.entropy, self.solver)
 
     @property
     def reference_(self) -> Floats | None:
@@ -303,8 +303,8 @@ class MaximumEntropy(RewardEstimator):
         check_trajectories(self.mdp_, trajectories)
         return trajectory_scores(self.mdp_, self.theta_, trajectories, self.start_)
 
-    def _revive(self, parts: Any) -> None:
-        super()._revive(parts)
+    def _restore_fitted(self, parts: Any) -> None:
+        super()._restore_fitted(parts)
         d, n = (self.mdp_.n_features,), (self.mdp_.n_states,)
         self._check_shapes(d, "theta_init_", "feature_counts_")
         self._check_shapes(n, "visitation_", "start_")
@@ -313,5 +313,5 @@ class MaximumEntropy(RewardEstimator):
             raise ValueError("its history_ lacks columns")
         self.history_ = self.history_.view(np.recarray)
         if self.goals_ is not None:
-            within("goals_", self.goals_, 0, self.mdp_.n_states - 1)
+            check_integer_range("goals_", self.goals_, 0, self.mdp_.n_states - 1)
         self._set_policy()

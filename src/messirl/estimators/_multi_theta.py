@@ -15,7 +15,7 @@ from messirl.estimators.messi import MESSI
 
 
 @dataclass(eq=False, repr=False)
-class Grouped(MESSI):
+class MultiThetaMESSI(MESSI):
     """Base class of MESSI with one θ per group.
 
     Attributes
@@ -46,7 +46,7 @@ class Grouped(MESSI):
         if number is None:
             return self
         one = copy(self)
-        one._learnt(self.mdp_, self.thetas_[number])
+        one._set_fitted(self.mdp_, self.thetas_[number])
         one._set_policy()
         return one
 
@@ -54,7 +54,7 @@ class Grouped(MESSI):
         self, states: npt.ArrayLike, step: int | None = None, goal: int | None = None, group: Any = None
     ) -> Floats:
         """Return π(·|s) of the given states, (n, A). A horizon requires `step`, goals require `goal`."""
-        return super(Grouped, self._of(group)).predict_proba(states, step, goal)
+        return super(MultiThetaMESSI, self._of(group)).predict_proba(states, step, goal)
 
     def sample(
         self,
@@ -67,10 +67,12 @@ class Grouped(MESSI):
         group: Any = None,
     ) -> Trajectories:
         """Sample n trajectories of the fitted policy, from `start_` unless `start` (S,) is given."""
-        return super(Grouped, self._of(group)).sample(n, length, goal=goal, start=start, random_state=random_state)
+        return super(MultiThetaMESSI, self._of(group)).sample(
+            n, length, goal=goal, start=start, random_state=random_state
+        )
 
-    def _revive(self, parts: Any) -> None:
-        super()._revive(parts)
+    def _restore_fitted(self, parts: Any) -> None:
+        super()._restore_fitted(parts)
         if self.thetas_.ndim != 2 or not len(self.thetas_):
             raise ValueError("its thetas_ are not one row per group")
         self._check_shapes((len(self.thetas_), self.mdp_.n_features), "thetas_")

@@ -25,7 +25,7 @@ from messirl.planning.reachability import arcs_of, reach
 
 
 @dataclass(frozen=True, eq=False)
-class Flow:
+class OccupancyFlow:
     """Places, the choices there, and their successors.
 
     place : (n,) t·S + s of every reachable place; t is 0 without a horizon
@@ -43,7 +43,7 @@ class Flow:
     source: Floats
 
     @classmethod
-    def of(cls, mdp: MDP, start: Floats) -> Flow:
+    def of(cls, mdp: MDP, start: Floats) -> OccupancyFlow:
         """Make the flow from a start (S,) by the actions that avoid dead ends."""
         n, every, steps = mdp.n_states, np.arange(mdp.n_states), _steps(mdp)
         model, met = model_for(mdp), start > 0.0

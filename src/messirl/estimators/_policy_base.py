@@ -19,12 +19,12 @@ from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.data.validation import check_trajectories
-from messirl.estimators.persistence import Saved
+from messirl.estimators.persistence import SavableEstimator
 from messirl.planning import log_likelihood, sample
 from messirl.planning._validation import check_goal
 
 
-class PolicyEstimator(Saved):
+class PolicyEstimator(SavableEstimator):
     """A policy learned for an MDP, with its predictions, scores and file format.
 
     Attributes

@@ -16,7 +16,7 @@ from messirl.estimators._search import PreparedFit, search_beyond_saddles, searc
 from messirl.estimators._training_data import TrainingData, training_objective
 from messirl.objective import Evaluation, Objective
 from messirl.optim.box_search import Result
-from messirl.optim.lockstep import Question
+from messirl.optim.lockstep import EvaluationRequest
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -68,7 +68,7 @@ class PooledEstimator(MaximumEntropy):
         chosen = self.theta_init is not None and not isinstance(self.theta_init, WarmStart)  # by the user
         how = search_twice if chosen and self.solver == "lbfgs" else search_beyond_saddles
 
-        def search() -> Generator[Question, Evaluation, tuple[Objective, Result]]:
+        def search() -> Generator[EvaluationRequest, Evaluation, tuple[Objective, Result]]:
             return objective, (yield from how(objective, start, self._settings))
 
         return PreparedFit(mdp, some, objective, start, search)

@@ -16,10 +16,10 @@ import numpy as np
 from messirl._types import Floats
 from messirl.data.choices import choice_mass, choices_of
 from messirl.data.mdp import MDP
-from messirl.data.streamed_summary import gathered
+from messirl.data.streamed_summary import gather_statistics
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
-from messirl.data.transition_index import chances
+from messirl.data.transition_index import transition_probabilities
 
 
 def with_prior_policy(
@@ -27,13 +27,13 @@ def with_prior_policy(
 ) -> MDP:
     """Return the MDP with a prior policy: an array (S, A), or "unlabelled" for the population policy."""
     if not isinstance(reference, str):
-        return mdp.based_on(reference)
+        return mdp.with_prior_policy(reference)
     if unlabelled is None:
         raise ValueError("reference='unlabelled' needs unlabelled trajectories: pass some to fit, or leave it out")
-    return mdp.based_on(usual_policy(mdp, unlabelled, strength))
+    return mdp.with_prior_policy(fit_population_policy(mdp, unlabelled, strength))
 
 
-def usual_policy(mdp: MDP, trajectories: Trajectories | StreamedTrajectories, strength: float) -> Floats:
+def fit_population_policy(mdp: MDP, trajectories: Trajectories | StreamedTrajectories, strength: float) -> Floats:
     """Estimate π₀ (S, A), pooled over steps and goals; rows without allowed actions are zero."""
     return smoothed(mdp, action_counts(mdp, trajectories), strength)
 
@@ -51,12 +51,12 @@ def action_counts(
     by_step : whether to count each step separately, (H − 1, S, A), if there is a horizon
     """
     if isinstance(trajectories, StreamedTrajectories):
-        kinds = gathered(mdp, trajectories).own
-        made, totals = kinds.choices(mdp), kinds.often.astype(np.float64)
+        kinds = gather_statistics(mdp, trajectories).own
+        made, totals = kinds.choices(mdp), kinds.counts.astype(np.float64)
     else:
         made = choices_of(mdp, trajectories)
         totals = np.bincount(made.kind, weight, made.group.size).astype(np.float64)
-    chance = np.exp(made.log_chance)
+    chance = np.exp(made.log_probability)
     share = chance / np.bincount(made.of, chance, made.group.size)[made.of]
     shape = mdp.policy_shape if by_step else mdp.allowed.shape
     step = made.group[made.of] if len(shape) == 3 else 0
@@ -76,7 +76,7 @@ def smoothed(mdp: MDP, n: Floats, strength: float, prior: Floats | None = None) 
     return np.where(defined, (n + strength * prior) / np.where(total > 0.0, total, 1.0), prior)
 
 
-def base_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
+def prior_policy_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
     """Return Σ_t γ^t log π₀ of every trajectory, (n,): log π₀ acts as a further feature with weight 1."""
     assert mdp.reference is not None
     left = np.flatnonzero(trajectories.leaves)
@@ -84,7 +84,7 @@ def base_counts(mdp: MDP, trajectories: Trajectories) -> Floats:
     if actions is not None:
         usual = rows[np.arange(left.size), actions]
     else:
-        possible = chances(mdp, trajectories.states[left], trajectories.states[left + 1])
+        possible = transition_probabilities(mdp, trajectories.states[left], trajectories.states[left + 1])
         usual = (rows * possible).sum(axis=1) / possible.sum(axis=1)
     trip, n = np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1), len(trajectories)
     weight = mdp.discount ** trajectories.step[left]

@@ -27,10 +27,10 @@ class RewardEstimator(PolicyEstimator):
     theta_: Floats
     reward_: Floats
 
-    def _learnt(self, mdp: MDP, theta: Floats) -> None:
+    def _set_fitted(self, mdp: MDP, theta: Floats) -> None:
         self.mdp_, self.n_features_in_ = mdp, mdp.n_features
         self.theta_, self.reward_ = theta, mdp.reward(theta)
 
-    def _revive(self, parts: Any) -> None:
+    def _restore_fitted(self, parts: Any) -> None:
         self._check_shapes((self.mdp_.n_features,), "theta_")
-        self._learnt(self.mdp_, self.theta_)
+        self._set_fitted(self.mdp_, self.theta_)

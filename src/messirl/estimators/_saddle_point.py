@@ -17,7 +17,7 @@ STEP = 1e-5  # step of the differences, in units of the weights
 RISE = 1e-3  # curvature, relative to the largest one, above which J counts as rising
 
 
-def upward(objective: Objective, theta: Floats, bound: float) -> Floats | None:
+def ascent_direction(objective: Objective, theta: Floats, bound: float) -> Floats | None:
     """Return a direction (d,) along which J rises both ways from a stationary point; None at a maximum."""
     if objective.concave:
         return None

@@ -16,18 +16,18 @@ from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
 from messirl.estimators._central_path import find_maximum
-from messirl.estimators._initialization import WarmStart, first_theta
-from messirl.estimators._saddle_point import upward
+from messirl.estimators._initialization import WarmStart, initial_theta
+from messirl.estimators._saddle_point import ascent_direction
 from messirl.objective import Evaluation, Objective
-from messirl.optim.box_search import ASKED, RISING, Callback, Result, continued
+from messirl.optim.box_search import RISING, STOPPED_BY_CALLBACK, Callback, Result, continue_callback
 from messirl.optim.fixed_steps import fixed_steps
-from messirl.optim.lockstep import Question, about, answered_alone
+from messirl.optim.lockstep import EvaluationRequest, attach_objective, run_search
 
 SADDLES = 3  # saddle points that a search leaves, at most
 
-Found = tuple[MDP, Trajectories, Objective, Floats, Result]  # the arguments that finish a fit
-Learning = Generator[Question, Evaluation, Found]
-Search = Generator[Question, Evaluation, Result]
+FitResult = tuple[MDP, Trajectories, Objective, Floats, Result]  # the arguments that finish a fit
+FitSteps = Generator[EvaluationRequest, Evaluation, FitResult]
+Search = Generator[EvaluationRequest, Evaluation, Result]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class SearchSettings:
     def after(self, result: Result) -> SearchSettings:
         """Return the settings of a search that goes on after a first one."""
         left = self.max_iter - result.iterations
-        return replace(self, max_iter=left, callback=continued(self.callback, result))
+        return replace(self, max_iter=left, callback=continue_callback(self.callback, result))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,16 +59,16 @@ class PreparedFit:
     trajectories: Trajectories
     objective: Objective
     start: WarmStart
-    search: Callable[[], Generator[Question, Evaluation, tuple[Objective, Result]]]
+    search: Callable[[], Generator[EvaluationRequest, Evaluation, tuple[Objective, Result]]]
 
-    def steps(self) -> Learning:
+    def steps(self) -> FitSteps:
         """Search step by step, for batches; end with the arguments that finish the fit."""
         objective, result = yield from self.search()
         return self.mdp, self.trajectories, objective, self.start.theta, result
 
-    def found(self) -> Found:
+    def found(self) -> FitResult:
         """Search, and return the arguments that finish the fit."""
-        return answered_alone(self.steps())
+        return run_search(self.steps())
 
 
 def run_solver(objective: Objective, start: WarmStart, settings: SearchSettings) -> Search:
@@ -81,7 +81,7 @@ def run_solver(objective: Objective, start: WarmStart, settings: SearchSettings)
     }
     if settings.solver == "paper":
         search = fixed_steps(start.theta, step_size=settings.step_size, unit=objective.unit, **shared)
-        return (yield from about(objective, search))
+        return (yield from attach_objective(objective, search))
     return (yield from find_maximum(objective, start, **shared))
 
 
@@ -89,7 +89,7 @@ def search_beyond_saddles(objective: Objective, start: WarmStart, settings: Sear
     """Maximise J by the solver, and continue from saddle points on which it ends."""
     result = yield from run_solver(objective, start, settings)
     for _ in range(SADDLES):
-        way = upward(objective, result.theta, settings.bound) if result.converged else None
+        way = ascent_direction(objective, result.theta, settings.bound) if result.converged else None
         if way is None:
             break
         sides = [np.clip(result.theta + side * way, -settings.bound, settings.bound) for side in (0.1, -0.1)]
@@ -105,11 +105,11 @@ def search_twice(objective: Objective, start: WarmStart, settings: SearchSetting
     again = settings.after(found)
     if not found.converged or objective.concave or again.max_iter <= 0:
         return found
-    begin = first_theta(objective.mdp, objective, settings.bound)
+    begin = initial_theta(objective.mdp, objective, settings.bound)
     other = yield from run_solver(objective, WarmStart(begin), again)
     if other.stopped:
-        return replace(found.at_a_cost_of(other), reason=ASKED, converged=False)
+        return replace(found.with_evaluations_of(other), reason=STOPPED_BY_CALLBACK, converged=False)
     rise = other.point.value - found.point.value
     if other.converged and rise > RISING * (1.0 + abs(found.point.value)):
         return other.after(found)
-    return found.at_a_cost_of(other)
+    return found.with_evaluations_of(other)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats, Ints
-from messirl.data.chunked_reduce import swept
+from messirl.data.chunked_reduce import run_pass
 from messirl.data.feature_counts import checked_feature_counts
 from messirl.data.mdp import MDP
-from messirl.data.streamed_summary import gathered
-from messirl.data.streamed_trajectories import StreamedTrajectories, in_files
+from messirl.data.streamed_summary import gather_statistics
+from messirl.data.streamed_trajectories import StreamedTrajectories, is_streamed
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import unfinished
 
@@ -24,11 +24,11 @@ IN_MEMORY = "read them with messirl.io.read_trajectories, if they fit in memory"
 
 def refuse_streamed(given: Any, who: str, why: str) -> None:
     """Refuse unlabelled trajectories in files, or a path to them, where they are needed in memory."""
-    if in_files(given):
+    if is_streamed(given):
         raise ValueError(f"{who} {why}, so unlabelled trajectories cannot stay in files: {IN_MEMORY}")
 
 
-def all_among(mdp: MDP, some: Trajectories, others: Trajectories | StreamedTrajectories) -> bool:
+def all_in_files(mdp: MDP, some: Trajectories, others: Trajectories | StreamedTrajectories) -> bool:
     """Return whether every given trajectory is, state by state, also one of the other set."""
     if isinstance(others, StreamedTrajectories):
         return _all_in_files(mdp, some, others)
@@ -46,7 +46,7 @@ def _all_in_files(mdp: MDP, some: Trajectories, streamed: StreamedTrajectories) 
 
     Feature counts say whether that can be. Only then are the files read once more.
     """
-    table = gathered(mdp, streamed).counts
+    table = gather_statistics(mdp, streamed).counts
     if table is None or len(some) == 0 or unfinished(mdp, some).any():
         return False
     with warnings.catch_warnings():  # what counts say of trajectories that are cut was said before
@@ -54,7 +54,7 @@ def _all_in_files(mdp: MDP, some: Trajectories, streamed: StreamedTrajectories) 
         own = checked_feature_counts(mdp, some)
     mix = np.cos(np.arange(mdp.n_features))  # of all counts, so that one number tells trajectories apart
     near = ROUNDING * float((np.abs(own) @ np.abs(mix)).max())
-    if not swept(functools.partial(_met, own @ mix, mix, near), table, mdp.n_features)[0].all():
+    if not run_pass(functools.partial(_met, own @ mix, mix, near), table, mdp.n_features)[0].all():
         return False
     lacking = {one.states.tobytes() for one in some}
     for chunk in streamed.chunks(mdp):

@@ -18,14 +18,14 @@ import numpy.typing as npt
 from messirl._types import Floats
 from messirl.data.feature_counts import checked_feature_counts
 from messirl.data.mdp import MDP
-from messirl.data.spill import stacked
-from messirl.data.streamed_summary import Kinds, gathered, makers
+from messirl.data.spill import stack_tables
+from messirl.data.streamed_summary import ChoiceCounts, gather_statistics, trajectories_with_choices
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.sufficient_statistics import SufficientStatistics, pooled_statistics
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import check_trajectories
 from messirl.estimators._streaming import EMPTY, IN_MEMORY
-from messirl.objective import Objective, check_alive, check_start, checked_weights, never_made
+from messirl.objective import Objective, check_possible, check_start, checked_weights, impossible_choices
 from messirl.similarity.base import Similarity
 
 
@@ -76,10 +76,10 @@ class TrainingData:
         """Check the unlabelled trajectories; those in files in the pass that gathers what a fit needs of them.
 
         start : whether those in memory must begin where the MDP's own start is positive, as those in files must
-        counted, moved : as for `gathered`
+        counted, moved : as for `gather_statistics`
         """
         if isinstance(self.unlabelled, StreamedTrajectories):
-            gathered(mdp, self.unlabelled, counted=counted, moved=moved)
+            gather_statistics(mdp, self.unlabelled, counted=counted, moved=moved)
             return
         some: Any = self.unlabelled  # None is refused
         check_trajectories(mdp, some, "unlabelled")
@@ -95,14 +95,14 @@ class TrainingData:
         if self.unlabelled is None:
             return own
         if isinstance(self.unlabelled, StreamedTrajectories):
-            return stacked(own, gathered(mdp, self.unlabelled, counted=True).counts)
+            return stack_tables(own, gather_statistics(mdp, self.unlabelled, counted=True).counts)
         return np.concatenate([own, checked_feature_counts(mdp, self.unlabelled, " of unlabelled")])
 
     def first(self, mdp: MDP) -> Floats:
         """Count the trajectories that start in each state, (S,)."""
         first = np.bincount(self.expert.first, minlength=mdp.n_states).astype(np.float64)
         if isinstance(self.unlabelled, StreamedTrajectories):
-            return first + gathered(mdp, self.unlabelled).first
+            return first + gather_statistics(mdp, self.unlabelled).first
         return first if self.unlabelled is None else first + np.bincount(self.unlabelled.first, minlength=mdp.n_states)
 
     def chunks(self, mdp: MDP) -> Iterator[Trajectories]:
@@ -177,19 +177,19 @@ def _statistics_with_files(
     alive : whether to refuse dead ends
     """
     recorded = expert.actions is not None and unlabelled.with_actions
-    others = gathered(mdp, unlabelled, counted=counts is not None, moved=not recorded)
+    others = gather_statistics(mdp, unlabelled, counted=counts is not None, moved=not recorded)
     kinds = others.kinds(recorded=recorded)
     if alive:
-        check_alive(mdp, expert, len(expert))
+        check_possible(mdp, expert, len(expert))
         _check_alive(mdp, unlabelled, kinds)
     return pooled_statistics(mdp, expert, others, own, light, kinds, counts)
 
 
-def _check_alive(mdp: MDP, unlabelled: StreamedTrajectories, kinds: Kinds) -> None:
-    """Refuse dead ends, as `check_alive` does for trajectories in memory."""
-    wrong = never_made(mdp, kinds.choices(mdp))
+def _check_alive(mdp: MDP, unlabelled: StreamedTrajectories, kinds: ChoiceCounts) -> None:
+    """Refuse dead ends, as `check_possible` does for trajectories in memory."""
+    wrong = impossible_choices(mdp, kinds.choices(mdp))
     if wrong.any():
-        who, step = next(makers(mdp, unlabelled, kinds.keys[wrong], recorded=kinds.recorded))
+        who, step = next(trajectories_with_choices(mdp, unlabelled, kinds.keys[wrong], recorded=kinds.recorded))
         raise ValueError(
             f"unlabelled: trajectory {who}, step {step}: this can run into a dead end or never end, which has "
             "probability 0 in the model: make the dead end terminal, or drop the trajectory"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._checks import numbers
+from messirl._checks import check_numeric_array
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.estimators._best_response import TIE
@@ -24,7 +24,7 @@ def stakes(mdp: MDP, signs: Any) -> Floats:
 
     signs : (d,) of 1, −1 and 0 for features that are good, bad, or of unknown sign; None: all signs are unknown
     """
-    known = np.zeros(mdp.n_features) if signs is None else numbers("signs", signs)
+    known = np.zeros(mdp.n_features) if signs is None else check_numeric_array("signs", signs)
     if known.shape != (mdp.n_features,) or not np.isin(known, (-1.0, 0.0, 1.0)).all():
         raise ValueError(f"signs={signs!r}: give 1, -1 or 0 (unknown) for each of the {mdp.n_features} features")
     largest = abs(mdp.feature_rows).max(axis=0)

@@ -27,8 +27,8 @@ from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import TrajectoriesLike, as_trajectories
-from messirl.estimators._apprenticeship import Mixture
-from messirl.estimators._best_response import Responses
+from messirl.estimators._apprenticeship import PolicyMixtureEstimator
+from messirl.estimators._best_response import BestResponses
 from messirl.estimators._input_checks import check_bounded, mean_counts, read_sets
 
 NEAR = 0.01  # epsilon=None, relative to the first margin
@@ -36,7 +36,7 @@ MATCHED, CLOSEST, ALL = "the counts are matched", "no mixture comes closer", "ma
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AbbeelNg(Mixture):
+class AbbeelNg(PolicyMixtureEstimator):
     """Apprenticeship learning by feature matching: a mixture of policies with the experts' feature counts.
 
     It needs the dynamics, and the states of the experts' trajectories; actions only with state-action features. It does
@@ -100,7 +100,7 @@ class AbbeelNg(Mixture):
         most, step = self.max_policies, VERSIONS[self.version]
         start = read_sets("AbbeelNg", mdp, expert)
         check_bounded("AbbeelNg", mdp)
-        target, found = mean_counts(mdp, expert), Responses(mdp, start)
+        target, found = mean_counts(mdp, expert), BestResponses(mdp, start)
         weights, margins, bound, reason = np.ones(1), [], 0.0, ALL
         while True:
             gap = target - weights @ found.counts

@@ -125,7 +125,7 @@ class BayesianIRL(RewardEstimator):
         self.samples_ = seen / unit
         self.rhat_, self.ess_ = r_hat(self.samples_), effective_sample_size(self.samples_)
         self.converged_ = bool(self.rhat_.max() <= MIXED)
-        self._learnt(mdp, self.samples_.mean(axis=(0, 1)))
+        self._set_fitted(mdp, self.samples_.mean(axis=(0, 1)))
         self._set_policy()
         if not self.converged_:
             worst = int(np.argmax(self.rhat_))
@@ -144,8 +144,8 @@ class BayesianIRL(RewardEstimator):
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         return sum_of_steps(self.mdp_, self._log_policy_, trajectories)
 
-    def _revive(self, parts: Any) -> None:
-        super()._revive(parts)
+    def _restore_fitted(self, parts: Any) -> None:
+        super()._restore_fitted(parts)
         d = self.mdp_.n_features
         self._check_shapes((self.mdp_.n_states,), "start_")
         self._check_shapes((*self.samples_.shape[:2], d), "samples_")

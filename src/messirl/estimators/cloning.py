@@ -65,5 +65,5 @@ class BehaviourCloning(CountedPolicy):
         policy = smoothed(mdp, action_counts(mdp, expert), strength)
         if by_step and mdp.horizon is not None:
             policy = smoothed(mdp, action_counts(mdp, expert, by_step=True), strength, policy)
-        self._learnt(mdp, expert, policy)
+        self._set_fitted(mdp, expert, policy)
         return self

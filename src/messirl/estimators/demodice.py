@@ -33,11 +33,11 @@ from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import TrajectoriesLike, as_trajectories
-from messirl.estimators._count_cloning import CountedPolicy, beginning
-from messirl.estimators._occupancy_flow import Flow
+from messirl.estimators._count_cloning import CountedPolicy, start_distribution
+from messirl.estimators._occupancy_flow import OccupancyFlow
 from messirl.estimators._prior_policy import action_counts, smoothed
 from messirl.estimators._streaming import refuse_streamed
-from messirl.objective import check_alive
+from messirl.objective import check_possible
 
 ARMIJO = 1e-4
 NEVER = 1e-200  # places with less flow are ignored
@@ -126,13 +126,13 @@ class DemoDICE(CountedPolicy):
                 "DemoDICE needs a discount below 1 or a horizon, since occupancies may be infinite otherwise: use "
                 "MESSI or ISWBC"
             )
-        check_alive(mdp, expert + unlabelled, len(expert))
-        flow, everyone = Flow.of(mdp, beginning(mdp, expert)), expert + unlabelled
+        check_possible(mdp, expert + unlabelled, len(expert))
+        flow, everyone = OccupancyFlow.of(mdp, start_distribution(mdp, expert)), expert + unlabelled
         own, usual = (flow.density(some, even, own_step) for some in (expert, everyone))
         found = nearest_occupancy(flow, own, usual, alpha, tol, most)
         self.occupancy_, self.values_ = flow.table(found.occupancy), flow.over_states(found.values)
         elsewhere = smoothed(mdp, action_counts(mdp, everyone), 1.0)  # in unreachable states
-        self._learnt(mdp, expert, smoothed(mdp, self.occupancy_, 0.0, elsewhere), converged=found.gap <= tol)
+        self._set_fitted(mdp, expert, smoothed(mdp, self.occupancy_, 0.0, elsewhere), converged=found.gap <= tol)
         self.objective_, self.flow_gap_, self.n_iter_ = found.objective, found.gap, found.steps
         if not self.converged_:
             warnings.warn(
@@ -155,13 +155,15 @@ class Found:
     steps: int
 
 
-def nearest_occupancy(flow: Flow, own: Floats, usual: Floats, alpha: float, tol: float, most: int) -> Found:
+def nearest_occupancy(
+    flow: OccupancyFlow, own: Floats, reference_occupancy: Floats, alpha: float, tol: float, most: int
+) -> Found:
     """Return the occupancy d that minimises KL(d ‖ own) + α KL(d ‖ usual), by Newton's method on the dual.
 
-    own, usual : (m,) densities of all choices, none zero
+    own, reference_occupancy : (m,) densities of all choices, none zero
     """
     b, rows, k = flow.source, flow.rows, 1.0 + alpha
-    log_own, log_usual = np.log(own), np.log(usual)
+    log_own, log_usual = np.log(own), np.log(reference_occupancy)
     base = (log_own + alpha * log_usual) / k  # log d_U + r / (1 + α)
 
     def dual(values: Floats) -> tuple[float, Floats]:

@@ -131,7 +131,7 @@ class DWBC(WeightedCloning):
                 stacklevel=2,
             )
         self._judged(mdp, rows, sure, size)
-        self._learnt(mdp, expert, policy, converged=moved <= tol)
+        self._set_fitted(mdp, expert, policy, converged=moved <= tol)
         return self
 
 

@@ -17,17 +17,17 @@ from scipy.special import softmax
 
 from messirl._parameters import default
 from messirl._types import Floats
-from messirl.data.feature_counts import one_cut_warning
+from messirl.data.feature_counts import merge_truncation_warnings
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._initialization import WarmStart
 from messirl.estimators._maxent_base import MaximumEntropy
-from messirl.estimators._prior_policy import base_counts
+from messirl.estimators._prior_policy import prior_policy_counts
 from messirl.estimators._search import PreparedFit, run_solver
 from messirl.estimators._streaming import refuse_streamed
 from messirl.objective import Evaluation, Objective
 from messirl.optim.box_search import Callback, Result
-from messirl.optim.lockstep import Question
+from messirl.optim.lockstep import EvaluationRequest
 from messirl.planning import start_values
 from messirl.planning.likelihood import reward_log_likelihood
 
@@ -77,7 +77,7 @@ class EMMaxEnt(MaximumEntropy):
     steps_per_round: int = default("steps_per_round")
     solver: str = default("solver", "EMMaxEnt")
 
-    @one_cut_warning()
+    @merge_truncation_warnings()
     def fit(self, mdp: MDP, expert: TrajectoriesLike, unlabelled: TrajectoriesLike | None = None) -> Self:
         """Fit to the expert's and the unlabelled trajectories together."""
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
@@ -113,7 +113,7 @@ class EMMaxEnt(MaximumEntropy):
         eta: int,
         weights_at: Callable[[Floats], Floats],
         weighted: Callable[[Floats], Objective],
-    ) -> Generator[Question, Evaluation, tuple[Objective, Result]]:
+    ) -> Generator[EvaluationRequest, Evaluation, tuple[Objective, Result]]:
         """Alternate the E-step and η iterations of the solver."""
         theta = start.theta
         parts: list[np.ndarray[Any, Any]] = []
@@ -165,7 +165,7 @@ def e_step(mdp: MDP, theta: Floats, entropy: str, everyone: Trajectories, counts
         return np.asarray(softmax(reward_log_likelihood(mdp, reward, everyone, begin)))
     log_weight = counts @ theta - start_values(mdp, reward, entropy, everyone)
     if mdp.log_reference is not None:  # acts as a further feature
-        log_weight += base_counts(mdp, everyone)
+        log_weight += prior_policy_counts(mdp, everyone)
     return np.asarray(softmax(log_weight))
 
 

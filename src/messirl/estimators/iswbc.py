@@ -80,7 +80,7 @@ class ISWBC(WeightedCloning):
         sure, weight = importance(own[rows], everyone[rows], inputs, self.ridge, delta)
         policy, size = weighted_clone(mdp, [(everyone[rows], weight)], rows, smoothing)
         self._judged(mdp, rows, sure, size)
-        self._learnt(mdp, expert, policy)
+        self._set_fitted(mdp, expert, policy)
         return self
 
 

@@ -23,14 +23,14 @@ from messirl._types import Flags, Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import TrajectoriesLike, as_trajectories
 from messirl.estimators._action_ties import shared_evenly
-from messirl.estimators._apprenticeship import Apprentice
+from messirl.estimators._apprenticeship import ApprenticeshipEstimator
 from messirl.estimators._input_checks import check_bounded, mean_counts, read_sets
 from messirl.estimators._zero_sum_game import stakes, value_of
 from messirl.planning import model_for, soft_policy
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LPAL(Apprentice):
+class LPAL(ApprenticeshipEstimator):
     """Apprenticeship learning by linear programming: the policy with the largest lead under the worst reward.
 
     It solves the game of `MWAL` exactly, and its result is one policy, not a mixture. It needs the dynamics, and the
@@ -88,7 +88,7 @@ class LPAL(Apprentice):
         met = mass > 0.0
         usual = soft_policy(mdp, np.zeros(mdp.n_states))
         policy = np.where(met, x / np.where(met, mass, 1.0), usual)
-        self._learnt(mdp, start, shared_evenly(mdp, policy, usable_by_step(mdp)))
+        self._set_fitted(mdp, start, shared_evenly(mdp, policy, usable_by_step(mdp)))
         self.value_ = value_of(rows, self.feature_counts_, target)
         self.converged_ = True
         return self

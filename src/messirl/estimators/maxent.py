@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from messirl._parameters import default
 from messirl._types import Floats
-from messirl.data.feature_counts import one_cut_warning
+from messirl.data.feature_counts import merge_truncation_warnings
 from messirl.data.mdp import MDP
-from messirl.data.streamed_trajectories import streamed_or_not
+from messirl.data.streamed_trajectories import as_streamed
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._pooled_base import PooledEstimator
 from messirl.estimators._search import PreparedFit
@@ -59,7 +59,7 @@ class MaxEntIRL(PooledEstimator):
     ridge: float = default("ridge")
     standardise: bool = default("standardise")
 
-    @one_cut_warning()
+    @merge_truncation_warnings()
     def fit(
         self,
         mdp: MDP,
@@ -85,7 +85,7 @@ class MaxEntIRL(PooledEstimator):
         sample_weight: npt.ArrayLike | None = None,
     ) -> PreparedFit:
         self._check_arguments()
-        unlabelled, spread = streamed_or_not(unlabelled), self.ridge > 0 and self.standardise
+        unlabelled, spread = as_streamed(unlabelled), self.ridge > 0 and self.standardise
         counted = spread or (self.likelihood_ == "counts" and self.unlabelled_weight > 0)
         mdp, data = self._read(mdp, expert, unlabelled, counted=counted)
         needed = data if spread or self.unlabelled_weight > 0 else TrainingData(expert)

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from messirl._parameters import default
 from messirl._types import Floats
-from messirl.data.feature_counts import one_cut_warning
+from messirl.data.feature_counts import merge_truncation_warnings
 from messirl.data.mdp import MDP
 from messirl.data.mdp_validation import LARGEST_VALUE
-from messirl.data.streamed_trajectories import streamed_or_not
+from messirl.data.streamed_trajectories import as_streamed
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._pooled_base import PooledEstimator
 from messirl.estimators._search import PreparedFit
@@ -97,7 +97,7 @@ class MESSI(PooledEstimator):
         """The similarity as an object: the given one, a wrapped user function, or the default."""
         return as_similarity(DEFAULT if self.similarity is None else self.similarity)
 
-    @one_cut_warning()
+    @merge_truncation_warnings()
     def fit(
         self,
         mdp: MDP,
@@ -135,7 +135,7 @@ class MESSI(PooledEstimator):
         """Check the data, and return the MDP with its prior policy, Σ and its counts, M of Eq. 5, and λM."""
         self._check_arguments()
         weight = self.lambda0 / self._bound
-        unlabelled = streamed_or_not(unlabelled)
+        unlabelled = as_streamed(unlabelled)
         if weight > 0 and not self.measure.of_counts:
             refuse_streamed(unlabelled, f"the similarity {self.similarity!r:.80}", "looks at whole trajectories")
         counted = weight > 0 or self.likelihood_ == "counts"
@@ -146,6 +146,6 @@ class MESSI(PooledEstimator):
             penalty = data.penalty(self.measure, mdp, counts)
         return mdp, data, counts, penalty, weight * penalty if penalty is not None and weight > 0 else None
 
-    def _revive(self, parts: Any) -> None:
-        super()._revive(parts)
+    def _restore_fitted(self, parts: Any) -> None:
+        super()._restore_fitted(parts)
         self._check_shapes((self.mdp_.n_features,) * 2, "penalty_matrix_")

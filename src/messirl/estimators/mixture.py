@@ -30,11 +30,11 @@ from messirl._types import Flags, Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.data.validation import check_trajectories
-from messirl.estimators._multi_theta import Grouped, as_labels
-from messirl.estimators._search import Found
+from messirl.estimators._multi_theta import MultiThetaMESSI, as_labels
+from messirl.estimators._search import FitResult
 from messirl.estimators._streaming import refuse_streamed
 from messirl.objective import Objective
-from messirl.optim.box_search import ASKED, HISTORY, Result, answered
+from messirl.optim.box_search import HISTORY, STOPPED_BY_CALLBACK, Result, run_with_function
 from messirl.optim.lbfgs import seek_maximum
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.planning.sampling import random_source
@@ -46,7 +46,7 @@ SETTLED = 1e-4  # largest change of a responsibility in a round at convergence
 
 
 @dataclass(eq=False, repr=False)
-class MixtureMESSI(Grouped):
+class MixtureMESSI(MultiThetaMESSI):
     """A mixture model fitted by EM, with one θ per group: experts are pinned to a group, the others are assigned.
 
     maximise Σ log Σ_k w_k p(ζ|θ_k), less MESSI's penalty on every θ_k. `theta_`, `policy_` and their derived values
@@ -136,18 +136,18 @@ class MixtureMESSI(Grouped):
         expert: Trajectories,
         unlabelled: Trajectories | None = None,
         groups: npt.ArrayLike | None = None,
-    ) -> Found:
+    ) -> FitResult:
         refuse_streamed(unlabelled, "MixtureMESSI", "reweights every trajectory in each round")
         mdp, data, _, penalty, quadratic = self._measured(mdp, expert, unlabelled)
         everyone = data.trajectories
         may = self._pinned(groups, len(expert), len(everyone))
         together = self._objective(mdp, everyone, None, None, None, len(expert))
         quadratic = together.with_prior(quadratic, self.theta_prior)
-        problem = Problem(mdp, everyone, may, quadratic, together.size)
+        problem = EMProblem(mdp, everyone, may, quadratic, together.size)
         theta = self._theta_start(mdp, together.penalised(quadratic))
         source, best = random_source(self.random_state), None
         for _ in range(self.n_starts):
-            begin = problem.beginning(source, np.tile(theta, (self.n_groups, 1)))
+            begin = problem.initial_state(source, np.tile(theta, (self.n_groups, 1)))
             found = self._rounds(problem, begin, FIRST, CLIMB[0])
             best = found if best is None or found.objective > best.objective else best
             if found.stopped:
@@ -160,7 +160,7 @@ class MixtureMESSI(Grouped):
         objective = self._weighted(problem, best.responsibilities[:, 0], len(expert))
         result = replace(best.first, history=best.history, converged=best.settled, theta=best.thetas[0])
         reason = "the responsibilities converged" if best.settled else f"max_rounds={self.max_rounds} rounds were done"
-        reason = ASKED if best.stopped or found.stopped else reason
+        reason = STOPPED_BY_CALLBACK if best.stopped or found.stopped else reason
         result = replace(result, point=objective(best.thetas[0]), reason=reason)
         return mdp, everyone, objective, theta, result
 
@@ -182,14 +182,14 @@ class MixtureMESSI(Grouped):
         may[known, labels[known]] = True
         return may
 
-    def _weighted(self, problem: Problem, weight: Floats, n_expert: int) -> Objective:
+    def _weighted(self, problem: EMProblem, weight: Floats, n_expert: int) -> Objective:
         """Return J of one group, weighted by its responsibilities: N/N_k times its part of F."""
         objective = self._objective(problem.mdp, problem.everyone, None, None, weight, n_expert)
         if problem.quadratic is None:
             return objective
         return objective.penalised(problem.size / objective.size * problem.quadratic)
 
-    def _rounds(self, problem: Problem, state: State, most: int, climb: int) -> State:
+    def _rounds(self, problem: EMProblem, state: EMState, most: int, climb: int) -> EMState:
         """Run rounds of EM until the responsibilities converge."""
         for _ in range(most):
             thetas, results = state.thetas.copy(), []
@@ -198,14 +198,18 @@ class MixtureMESSI(Grouped):
                     objective = self._weighted(problem, weight, len(problem.everyone))
                     options: dict[str, Any] = {"bound": self._bound, "tol": float(self.tol), "unit": objective.unit}
                     search = seek_maximum(
-                        thetas[k], max_iter=min(climb, self.max_iter), scale=objective.scale, certain=False, **options
+                        thetas[k],
+                        max_iter=min(climb, self.max_iter),
+                        scale=objective.scale,
+                        confirm_by_newton=False,
+                        **options,
                     )
-                    results.append(answered(objective, search))
+                    results.append(run_with_function(objective, search))
                     thetas[k] = results[-1].theta
             before, state = state, problem.after(state, thetas, results)
             moved = float(np.abs(state.responsibilities - before.responsibilities).max())
             state.settled = moved <= SETTLED and all(one.converged for one in results)
-            state.stopped = self.callback is not None and bool(self.callback(state.told()))
+            state.stopped = self.callback is not None and bool(self.callback(state.callback_arguments()))
             if state.settled or state.stopped:
                 break
         return state
@@ -217,7 +221,7 @@ class MixtureMESSI(Grouped):
             return super().score(trajectories)
         one = self._of(group)
         one.thetas_, one.weights_ = one.theta_[None], np.ones(1)
-        return super(Grouped, one).score(trajectories)
+        return super(MultiThetaMESSI, one).score(trajectories)
 
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         return np.asarray(logsumexp(self._log_joint(trajectories), axis=1))
@@ -244,8 +248,8 @@ class MixtureMESSI(Grouped):
             raise ValueError(f"group {group!r} is not one of 0 … {len(self.thetas_) - 1}")
         return int(group)
 
-    def _revive(self, parts: Any) -> None:
-        super()._revive(parts)
+    def _restore_fitted(self, parts: Any) -> None:
+        super()._restore_fitted(parts)
         k = len(self.thetas_)
         if self.weights_.shape != (k,) or self.responsibilities_.ndim != 2 or self.responsibilities_.shape[1] != k:
             raise ValueError("its weights_, responsibilities_ and thetas_ differ in their number of groups")
@@ -259,7 +263,7 @@ def log_joint(mdp: MDP, trajectories: Trajectories, thetas: Floats, weights: Flo
 
 
 @dataclass(eq=False)
-class State:
+class EMState:
     """State of EM: θ_k, w_k, responsibilities, F/N, the likelihood, and the history of rounds."""
 
     thetas: Floats
@@ -272,37 +276,37 @@ class State:
     settled: bool = False
     stopped: bool = False
 
-    def told(self) -> dict[str, Any]:
+    def callback_arguments(self) -> dict[str, Any]:
         """Return the arguments of the callback after a round; θ is that of the first group."""
         last = {name: self.history[name][-1].item() for name in HISTORY.names or ()}
         return {**last, "theta": self.thetas[0], "point": self.first.point}
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class EMProblem:
     """All trajectories, the groups that each may belong to (n, K), and the penalty (d, d) on every θ_k, N times."""
 
     mdp: MDP
     everyone: Trajectories
-    may: Flags
+    allowed_groups: Flags
     quadratic: Floats | None
     size: float
 
-    def beginning(self, source: np.random.RandomState, thetas: Floats) -> State:
+    def initial_state(self, source: np.random.RandomState, thetas: Floats) -> EMState:
         """Draw random responsibilities, concentrated on one group each; pinned ones stay."""
-        drawn = source.dirichlet(np.full(self.may.shape[1], 0.3), size=len(self.may)) + 1e-9
-        r = np.where(self.may, drawn, 0.0)
+        drawn = source.dirichlet(np.full(self.allowed_groups.shape[1], 0.3), size=len(self.allowed_groups)) + 1e-9
+        r = np.where(self.allowed_groups, drawn, 0.0)
         r /= r.sum(axis=1, keepdims=True)
-        return State(thetas, r.mean(axis=0), r)
+        return EMState(thetas, r.mean(axis=0), r)
 
     def e_step(self, thetas: Floats, weights: Floats) -> tuple[Floats, float]:
         """Return the responsibilities (n, K), and the total log-likelihood."""
         begin = np.bincount(self.everyone.first, minlength=self.mdp.n_states).astype(np.float64)
-        joint = np.where(self.may, log_joint(self.mdp, self.everyone, thetas, weights, begin), -np.inf)
+        joint = np.where(self.allowed_groups, log_joint(self.mdp, self.everyone, thetas, weights, begin), -np.inf)
         total = logsumexp(joint, axis=1, keepdims=True)
         return np.exp(joint - total), float(total.sum())
 
-    def after(self, state: State, thetas: Floats, results: list[Result]) -> State:
+    def after(self, state: EMState, thetas: Floats, results: list[Result]) -> EMState:
         """Return the state after an M-step with these θ_k."""
         weights = state.responsibilities.mean(axis=0)
         r, log_likelihood = self.e_step(thetas, weights)
@@ -318,4 +322,4 @@ class Problem:
         row["gradient_norm"] = max(one.gradient_norm for one in results)
         row = rfn.append_fields(row, "log_likelihood", np.array([log_likelihood]), usemask=False)
         history = (row if done is None else np.concatenate([done, row])).view(np.recarray)
-        return State(thetas, weights, r, value, log_likelihood, history, results[0])
+        return EMState(thetas, weights, r, value, log_likelihood, history, results[0])

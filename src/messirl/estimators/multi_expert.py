@@ -24,19 +24,19 @@ import numpy.typing as npt
 from scipy.linalg import block_diag
 
 from messirl._parameters import default
-from messirl._text import listed
+from messirl._text import join_names
 from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._initialization import WarmStart
-from messirl.estimators._multi_theta import Grouped, as_labels
-from messirl.estimators._search import Found, search_beyond_saddles
-from messirl.objective import Barrier, Evaluation, Objective, bending, checked_weights
-from messirl.optim.lockstep import answered_alone
+from messirl.estimators._multi_theta import MultiThetaMESSI, as_labels
+from messirl.estimators._search import FitResult, search_beyond_saddles
+from messirl.objective import Barrier, Evaluation, Objective, checked_weights, curvature_scale
+from messirl.optim.lockstep import run_search
 
 
 @dataclass(eq=False, repr=False)
-class SeveralExperts(Grouped):
+class SeveralExperts(MultiThetaMESSI):
     """Several experts, each with a θ that is shrunk towards a shared one; MESSI's penalty on each.
 
     θ_k = θ_0 + δ_k with δ_k normal around zero. `fit` takes the group of every trajectory; without groups there is one,
@@ -106,7 +106,7 @@ class SeveralExperts(Grouped):
         unlabelled: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
-    ) -> Found:
+    ) -> FitResult:
         mdp, _, counts, penalty, quadratic = self._measured(mdp, expert, unlabelled)
         labels = np.zeros(len(expert), dtype=np.int64) if groups is None else as_labels(groups, len(expert))
         found, of = np.unique(labels, return_inverse=True)
@@ -118,7 +118,7 @@ class SeveralExperts(Grouped):
             return self._objective(mdp, expert[which], known, None, given, which.size)
 
         together = part(np.arange(len(expert)))
-        stacked = Stacked(
+        stacked = StackedObjective(
             [part(np.flatnonzero(of == k)) for k in range(found.size)],
             together,
             np.bincount(of, own) / own.sum(),
@@ -129,7 +129,7 @@ class SeveralExperts(Grouped):
         theta = self._theta_start(mdp, together)
         start = WarmStart(np.tile(theta, found.size))
         search = search_beyond_saddles(stacked, start, self._settings)  # type: ignore[arg-type]
-        result = answered_alone(search)
+        result = run_search(search)
         self.penalty_matrix_, self.groups_ = penalty, found
         self.thetas_ = result.theta.reshape(found.size, -1)
         shared = together.penalised(together.with_prior(quadratic, self.theta_prior))
@@ -149,7 +149,7 @@ class SeveralExperts(Grouped):
         for label in np.unique(labels):
             which = np.flatnonzero((labels == label) & (steps > 0))
             if which.size:
-                total += super(Grouped, self._of(label)).score(trajectories[which]) * int(steps[which].sum())
+                total += super(MultiThetaMESSI, self._of(label)).score(trajectories[which]) * int(steps[which].sum())
         return total / int(steps.sum())
 
     def _number(self, group: Any) -> int | None:
@@ -157,16 +157,18 @@ class SeveralExperts(Grouped):
             return None
         at = np.flatnonzero(self.groups_ == group)
         if at.size != 1:
-            raise ValueError(f"group {str(group)!r} is not in the fit: choose from {listed([*map(str, self.groups_)])}")
+            raise ValueError(
+                f"group {str(group)!r} is not in the fit: choose from {join_names([*map(str, self.groups_)])}"
+            )
         return int(at[0])
 
-    def _revive(self, parts: Any) -> None:
-        super()._revive(parts)
+    def _restore_fitted(self, parts: Any) -> None:
+        super()._restore_fitted(parts)
         if self.groups_.shape != self.thetas_.shape[:1]:
             raise ValueError("its groups_ and thetas_ differ in length")
 
 
-class Stacked:
+class StackedObjective:
     """J of all groups as a function of their concatenated weights, (K·d,).
 
     parts : the objective of each group, without a penalty
@@ -199,7 +201,7 @@ class Stacked:
     @property
     def scale(self) -> Floats:
         """Square root of the approximate curvature of J along each weight, (K·d,)."""
-        return bending(self.unit, self.quadratic)
+        return curvature_scale(self.unit, self.quadratic)
 
     @property
     def concave(self) -> bool:
@@ -221,10 +223,10 @@ class Stacked:
         """Return the barrier of each group, with its minimum at θ."""
         return [part.barrier(own) for part, own in self._split(theta)]
 
-    def behind(self, barriers: list[Barrier], weight: float) -> Self:
+    def minus_barrier(self, barriers: list[Barrier], weight: float) -> Self:
         """Return J minus the weighted barriers of all groups."""
         other = copy(self)
-        other.parts = [part.behind(own, weight) for part, own in zip(self.parts, barriers, strict=True)]
+        other.parts = [part.minus_barrier(own, weight) for part, own in zip(self.parts, barriers, strict=True)]
         return other
 
     def _split(self, theta: Floats) -> list[tuple[Objective, Floats]]:

@@ -21,14 +21,14 @@ from messirl._parameters import default
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import TrajectoriesLike, as_trajectories
-from messirl.estimators._apprenticeship import Mixture
-from messirl.estimators._best_response import Responses
+from messirl.estimators._apprenticeship import PolicyMixtureEstimator
+from messirl.estimators._best_response import BestResponses
 from messirl.estimators._input_checks import check_bounded, mean_counts, read_sets
 from messirl.estimators._zero_sum_game import largest_count, stakes, value_of, weighed
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MWAL(Mixture):
+class MWAL(PolicyMixtureEstimator):
     """Multiplicative weights for apprenticeship learning: a mixture with the largest lead under the worst reward.
 
     If the signs of the weights are known, the mixture may do better than the experts. It needs the dynamics, and the
@@ -88,7 +88,7 @@ class MWAL(Mixture):
         rounds = self.rounds
         start = read_sets("MWAL", mdp, expert)
         check_bounded("MWAL", mdp)
-        rows, target, found = stakes(mdp, self.signs), mean_counts(mdp, expert), Responses(mdp, start)
+        rows, target, found = stakes(mdp, self.signs), mean_counts(mdp, expert), BestResponses(mdp, start)
         rate, largest = float(np.log1p(np.sqrt(2.0 * np.log(len(rows)) / rounds))), largest_count(mdp)
         logs, mean = np.zeros(len(rows)), np.zeros(len(rows))
         for _ in range(rounds):

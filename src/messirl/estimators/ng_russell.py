@@ -27,7 +27,7 @@ from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._apprenticeship import with_lapses
-from messirl.estimators._best_response import Responses, best_policy
+from messirl.estimators._best_response import BestResponses, best_policy
 from messirl.estimators._input_checks import check_bounded, mean_counts, read_sets
 from messirl.estimators._reward_base import RewardEstimator
 from messirl.estimators.abbeel_ng import rounding
@@ -107,11 +107,11 @@ class NgRussell(RewardEstimator):
         bound, most = self.theta_max, self.max_policies
         start = read_sets("NgRussell", mdp, expert)
         check_bounded("NgRussell", mdp)
-        target, found = mean_counts(mdp, expert), Responses(mdp, start)
+        target, found = mean_counts(mdp, expert), BestResponses(mdp, start)
         kept, regret, reason, rounds = np.zeros(mdp.n_features), None, ALL, 0
         while reason == ALL and rounds < most:
             before, rounds = found.counts, rounds + 1
-            theta = most_ahead(target - before, bound)
+            theta = largest_lead_theta(target - before, bound)
             if not _lead(target - before, theta) > 1e-9 * bound * float(np.abs(target - before).sum()):
                 reason = NOTHING
                 break
@@ -123,7 +123,7 @@ class NgRussell(RewardEstimator):
                 reason = OPTIMAL
         self.start_, self.regret_, self.n_iter_ = found.start, regret or 0.0, rounds
         self.termination_, self.converged_ = reason, reason != ALL
-        self._learnt(mdp, kept)
+        self._set_fitted(mdp, kept)
         self._set_policy()
         self.feature_counts_ = visits(mdp, self.policy_, start=self.start_).counts(mdp)
         if not self.converged_:
@@ -136,8 +136,8 @@ class NgRussell(RewardEstimator):
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         return log_likelihood(self.mdp_, with_lapses(self.mdp_, self.policy_, self.lapse), trajectories)
 
-    def _revive(self, parts: Any) -> None:
-        super()._revive(parts)
+    def _restore_fitted(self, parts: Any) -> None:
+        super()._restore_fitted(parts)
         self._check_shapes((self.mdp_.n_states,), "start_")
         self._check_shapes((self.mdp_.n_features,), "feature_counts_")
         self._set_policy()
@@ -149,7 +149,7 @@ def _lead(ahead: Floats, theta: Floats) -> float:
     return float(np.minimum(by, WORSE * by).sum())
 
 
-def most_ahead(ahead: Floats, bound: float) -> Floats:
+def largest_lead_theta(ahead: Floats, bound: float) -> Floats:
     """Return the θ (d,), |θ_i| ≤ bound, that maximises Σ_j p(θᵀ ahead_j), for the gaps f* − f_j (k, d).
 
     p is the minimum of two lines, so the programme maximises Σ_j z_j with z_j ≤ θᵀ ahead_j and z_j ≤ 2 θᵀ ahead_j.

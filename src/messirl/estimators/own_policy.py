@@ -116,7 +116,7 @@ class OwnPolicyMESSI(MESSI):
         for self.n_rounds_ in range(1, most + 1):
             drawn = sample(found.mdp_, found.policy_, many, length, seed, start=found.start_)
             others = drawn if unlabelled is None else unlabelled + drawn
-            pairs = {"similarity": Across(self.measure, len(recorded)), "theta_init": found.theta_}
+            pairs = {"similarity": CrossSetSimilarity(self.measure, len(recorded)), "theta_init": found.theta_}
             last, found = found.theta_, MESSI(**(own | pairs)).fit(mdp, expert, others, sample_weight)
             settled = _stays(last, found.theta_, feature_spread(mdp))
             if settled:
@@ -137,7 +137,7 @@ class OwnPolicyMESSI(MESSI):
 
 
 @dataclass(frozen=True)
-class Across(Similarity):
+class CrossSetSimilarity(Similarity):
     """A similarity between the first `n` trajectories and the rest; within either set it is zero."""
 
     inner: Similarity

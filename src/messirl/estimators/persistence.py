@@ -20,9 +20,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from messirl._checks import check_parameters, is_number, is_whole
-from messirl._files import beside
+from messirl._files import atomic_path
 from messirl._memory_guard import JSON
-from messirl._npz import BROKEN, Archive, shortly, within
+from messirl._npz import BROKEN, Archive, check_integer_range, short_message
 from messirl.data.mdp import MDP, NAMES
 from messirl.estimators._estimator_html import estimator_html
 from messirl.similarity import Precomputed, Similarity
@@ -54,7 +54,7 @@ class Unsaved:
         )
 
 
-class Saved(BaseEstimator):
+class SavableEstimator(BaseEstimator):
     """An estimator that can be written to one file. A class declares its content; a subclass adds to it.
 
     _arrays : names of fitted arrays; a file without one of them is damaged
@@ -107,7 +107,7 @@ class Saved(BaseEstimator):
         """Return further arrays for the file by name."""
         return {}
 
-    def _revive(self, parts: Any) -> None:
+    def _restore_fitted(self, parts: Any) -> None:
         """Check the content of a file (`parts` are all its arrays), and recompute derived attributes."""
 
     def _check_arguments(self) -> None:
@@ -135,16 +135,16 @@ class Saved(BaseEstimator):
         if len(text) > JSON:
             raise ValueError(f"state names of {len(text) / 1e6:.0f} MB are too large for a model file: shorten them")
         arrays["description"] = np.frombuffer(text, dtype=np.uint8)
-        with beside(path) as part, open(part, "wb") as file:
+        with atomic_path(path) as part, open(part, "wb") as file:
             np.savez_compressed(file, **arrays)
 
 
-def _declared(kind: type[Saved], name: str) -> list[str]:
+def _declared(kind: type[SavableEstimator], name: str) -> list[str]:
     """Return the declarations of a class and its parents under a name, parents first."""
     return [item for one in reversed(kind.__mro__) for item in vars(one).get(name, ())]
 
 
-def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -> Any:
+def read(path: str | os.PathLike[str], class_of: Callable[[str], type[SavableEstimator]]) -> Any:
     """Read a model that `save` wrote; raise ValueError if the file is damaged or no model. Nothing in it is executed.
 
     class_of : function from the name of a class to the class
@@ -158,7 +158,9 @@ def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -
             described = arrays.json("description")
             kind, version = described["format"], described["version"]
         except BROKEN as error:
-            raise ValueError(f"{os.fspath(path)} is not a messirl model, or is damaged ({shortly(error)})") from error
+            raise ValueError(
+                f"{os.fspath(path)} is not a messirl model, or is damaged ({short_message(error)})"
+            ) from error
         if kind != FORMAT:
             raise ValueError(f"{os.fspath(path)} is not a messirl model")
         if version != VERSION:
@@ -166,15 +168,17 @@ def read(path: str | os.PathLike[str], class_of: Callable[[str], type[Saved]]) -
         try:
             return _restored(described, arrays, class_of)
         except BROKEN as error:
-            raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({shortly(error)})") from error
+            raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({short_message(error)})") from error
 
 
-def _restored(described: dict[str, Any], arrays: Archive, class_of: Callable[[str], type[Saved]]) -> Saved:
+def _restored(
+    described: dict[str, Any], arrays: Archive, class_of: Callable[[str], type[SavableEstimator]]
+) -> SavableEstimator:
     kind = class_of(described["estimator"])
     estimator = kind(**{k: _restore(k, v, kind, arrays) for k, v in described["parameters"].items()})
     parts = {name: _get(f"mdp_{name}", arrays) for name in MDP_ARRAYS}
     facts = {name: described["mdp"][name] for name in MDP_FACTS}
-    estimator.mdp_ = MDP(**parts, **facts, start=arrays.get("mdp_start")).based_on(arrays.get("mdp_reference"))
+    estimator.mdp_ = MDP(**parts, **facts, start=arrays.get("mdp_start")).with_prior_policy(arrays.get("mdp_reference"))
     for name in _declared(kind, "_facts"):
         setattr(estimator, name, _checked_fact(name, described["fitted"][name]))
     for name in _declared(kind, "_records"):
@@ -183,7 +187,7 @@ def _restored(described: dict[str, Any], arrays: Archive, class_of: Callable[[st
         setattr(estimator, name, _checked_array(name, arrays))
     for name in _declared(kind, "_optional"):
         setattr(estimator, name, _checked_array(name, arrays) if name in arrays else None)
-    estimator._revive(arrays)
+    estimator._restore_fitted(arrays)
     estimator._check_arguments()
     return estimator
 
@@ -217,7 +221,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _describe(name: str, value: Any, kind: type[Saved], arrays: dict[str, Any]) -> Any:
+def _describe(name: str, value: Any, kind: type[SavableEstimator], arrays: dict[str, Any]) -> Any:
     value = _plain(value.toarray() if sp.issparse(value) else value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -231,7 +235,7 @@ def _describe(name: str, value: Any, kind: type[Saved], arrays: dict[str, Any]) 
     return {"unsaved": getattr(value, "__qualname__", type(value).__qualname__), "is": name}
 
 
-def _restore(name: str, value: Any, kind: type[Saved], arrays: Archive) -> Any:
+def _restore(name: str, value: Any, kind: type[SavableEstimator], arrays: Archive) -> Any:
     if not isinstance(value, dict):
         return value
     kinds = {one.__name__: one for one in kind._kinds}
@@ -269,10 +273,12 @@ def _get(name: str, arrays: Archive) -> Any:
     entries = arrays.shapes[data]
     if len(entries) != 1 or arrays.shapes[indices] != entries or arrays.shapes[f"{name}_shape"] != (2,):
         raise ValueError(f"the parts of {name} do not fit together")
-    rows, columns = within(f"{name}_shape", arrays[f"{name}_shape"], 0, 2**62).tolist()
+    rows, columns = check_integer_range(f"{name}_shape", arrays[f"{name}_shape"], 0, 2**62).tolist()
     if arrays.shapes[indptr] != (rows + 1,) or entries[0] > rows * columns:
         raise ValueError(f"the parts of {name} do not fit together")
-    bounds = within(indptr, arrays[indptr], 0, entries[0])
+    bounds = check_integer_range(indptr, arrays[indptr], 0, entries[0])
     if bounds[0] != 0 or bounds[-1] != entries[0] or (bounds[1:] < bounds[:-1]).any():
         raise ValueError(f"the rows of {name} do not fit its entries")
-    return sp.csr_array((arrays[data], within(indices, arrays[indices], 0, columns - 1), bounds), shape=(rows, columns))
+    return sp.csr_array(
+        (arrays[data], check_integer_range(indices, arrays[indices], 0, columns - 1), bounds), shape=(rows, columns)
+    )

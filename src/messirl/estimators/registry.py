@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 
 from messirl import estimators
 from messirl._parameters import default
-from messirl._text import did_you_mean, listed
+from messirl._text import did_you_mean, join_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 EXPERT, BOTH, POOLED, NOTHING = "expert", "expert + unlabelled", "all as experts", "-"
 
-LIGHT = 0.01  # weight of an unlabelled trajectory in weighted pooling
-LIGHT_RIDGE = 0.01  # λ0 of the ridge used with it if hyperparameters cannot be selected
-LIGHTLY = {"unlabelled_weight": LIGHT}
+DEFAULT_POOLING_WEIGHT = 0.01  # weight of an unlabelled trajectory in weighted pooling
+DEFAULT_POOLING_RIDGE = 0.01  # λ0 of the ridge used with it if hyperparameters cannot be selected
+WEIGHTED_POOLING = {"unlabelled_weight": DEFAULT_POOLING_WEIGHT}
 MAX_MARGIN = {"version": "max-margin"}
 FROM_UNLABELLED = {"reference": "unlabelled", "entropy": "causal", "solver": "lbfgs"}  # a prior policy needs these
 
@@ -159,7 +159,7 @@ def method_of(model: Any) -> Method:
     return next(m for m in reversed(kinds) if m.sets.items() <= model.get_params(deep=False).items())
 
 
-def entry_of(model: Any) -> Method | None:
+def compared_method_of(model: Any) -> Method | None:
     """Return the method in `COMPARED` that has the class and parameters of an estimator; None if there is none."""
     usual = {"reference": None, "unlabelled_weight": 0.0, "theta_prior": default("theta_prior")}
     usual |= {"ridge": default("ridge"), "standardise": False}
@@ -173,7 +173,7 @@ def entry_of(model: Any) -> Method | None:
     return None
 
 
-def described(model: Any) -> tuple[str, str]:
+def describe_model(model: Any) -> tuple[str, str]:
     """Return the label of an estimator on pages, and its training data, by its entry and its parameters."""
     method, weight = method_of(model), getattr(model, "unlabelled_weight", 0.0)
     if not method.maximum_entropy:
@@ -189,7 +189,7 @@ def described(model: Any) -> tuple[str, str]:
         words.append(f"pooling at {weight:g}")
     if weight > 0 or isinstance(model.reference, str):
         fitted_to = BOTH
-    return f"{method.label} with {listed(words)}" if words else method.label, fitted_to
+    return f"{method.label} with {join_names(words)}" if words else method.label, fitted_to
 
 
 def equal_trace(weight: float, strength: float, shape: Floats) -> float:
@@ -246,8 +246,8 @@ METHODS = {
         Method("Complete", "complete graph", BOTH, "MESSI", shape=_complete, baseline=True),
         Method("Reference", "base policy", BOTH, "MaxEntIRL", sets=FROM_UNLABELLED),
         Method("ReferenceStd", "base policy with L2", BOTH, "MaxEntIRL", shape=_spread, sets=FROM_UNLABELLED),
-        Method("LightPooling", "light pooling", BOTH, "MaxEntIRL", sets=LIGHTLY),
-        Method("LightPoolingStd", "light pooling with L2", BOTH, "MaxEntIRL", shape=_spread, sets=LIGHTLY),
+        Method("LightPooling", "light pooling", BOTH, "MaxEntIRL", sets=WEIGHTED_POOLING),
+        Method("LightPoolingStd", "light pooling with L2", BOTH, "MaxEntIRL", shape=_spread, sets=WEIGHTED_POOLING),
         Method("Pooling", "pooling", POOLED, "MaxEntIRL", baseline=True),
         Method("uniform", "uniform policy", NOTHING, "UniformPolicy", baseline=True),
         Method("Cloning", "behaviour cloning", EXPERT, "BehaviourCloning"),
@@ -270,4 +270,4 @@ METHODS = {
 BASELINES = [method for method in METHODS.values() if method.baseline]
 # Methods that are fitted next to every model.
 COMPARED = [method for method in METHODS.values() if method.baseline or (method.sets and not method.on_request)]
-ALONE = "MaxEnt"  # experts only, with which every other method is compared
+EXPERT_ONLY = "MaxEnt"  # experts only, with which every other method is compared

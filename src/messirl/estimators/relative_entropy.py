@@ -30,13 +30,13 @@ from messirl.data.feature_scale import feature_spread
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._input_checks import mean_counts, read_sets
-from messirl.estimators._prior_policy import usual_policy
+from messirl.estimators._prior_policy import fit_population_policy
 from messirl.estimators._reward_base import RewardEstimator
 from messirl.estimators.abbeel_ng import closest
 from messirl.estimators.uniform import uniform_rows
 from messirl.planning import NoFiniteValue, log_likelihood, sample
 from messirl.planning.likelihood import reward_log_likelihood
-from messirl.planning.planner import where_met
+from messirl.planning.planner import solution_from_start
 
 NEEDED = "compares the experts with unlabelled trajectories: give them to fit, or use base='uniform'"
 MAX_STEPS = 10_000
@@ -120,7 +120,7 @@ class RelativeEntropyIRL(RewardEstimator):
         own = isinstance(self.base, str) and self.base == "unlabelled"
         self.start_ = read_sets("RelativeEntropyIRL", mdp, expert, unlabelled, needed=NEEDED if own else "")
         if not isinstance(self.base, str):
-            mdp.based_on(self.base)  # raises if it is not a policy
+            mdp.with_prior_policy(self.base)  # raises if it is not a policy
         target = mean_counts(mdp, expert)
         some, policy, log_weights = self._sample(mdp, expert, unlabelled)
         counts = checked_feature_counts(mdp, some, " of the base")
@@ -132,7 +132,7 @@ class RelativeEntropyIRL(RewardEstimator):
         self.objective_ = dual(scaled, near, points, log_weights)[0] - self.epsilon * float(np.abs(scaled).sum())
         likely = softmax(points @ scaled + log_weights)
         self.feature_counts_, self.effective_sample_size_ = likely @ counts, 1.0 / float(likely @ likely)
-        self._learnt(mdp.based_on(policy), scaled / unit)
+        self._set_fitted(mdp.with_prior_policy(policy), scaled / unit)
         try:
             self._set_policy()
         except NoFiniteValue as error:
@@ -161,19 +161,19 @@ class RelativeEntropyIRL(RewardEstimator):
             table, n = np.broadcast_to(base, mdp.policy_shape), int(self.n_samples)
             some = sample(mdp, table, n, longest, self.random_state, start=self.start_)
             return some, base, np.full(n, -np.log(n))
-        own = usual_policy(mdp, unlabelled, self.reference_strength)
+        own = fit_population_policy(mdp, unlabelled, self.reference_strength)
         if base is None:
             return unlabelled, own, np.full(len(unlabelled), -np.log(len(unlabelled)))
         return unlabelled, base, importance(mdp, unlabelled, base, own)
 
     def _set_policy(self) -> None:
-        self.policy_ = np.ascontiguousarray(where_met(self.mdp_, self.reward_, self.start_).table)
+        self.policy_ = np.ascontiguousarray(solution_from_start(self.mdp_, self.reward_, self.start_).table)
 
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:
         return reward_log_likelihood(self.mdp_, self.reward_, trajectories, self.start_)
 
-    def _revive(self, parts: Any) -> None:
-        super()._revive(parts)
+    def _restore_fitted(self, parts: Any) -> None:
+        super()._restore_fitted(parts)
         self._check_shapes((self.mdp_.n_states,), "start_")
         self._check_shapes((self.mdp_.n_features,), "feature_counts_")
         self._set_policy()

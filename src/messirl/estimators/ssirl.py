@@ -28,8 +28,8 @@ from messirl._types import Floats
 from messirl.data.feature_counts import checked_feature_counts
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import TrajectoriesLike, as_trajectories
-from messirl.estimators._apprenticeship import Mixture
-from messirl.estimators._best_response import Responses
+from messirl.estimators._apprenticeship import PolicyMixtureEstimator
+from messirl.estimators._best_response import BestResponses
 from messirl.estimators._input_checks import check_bounded, mean_counts, read_sets
 from messirl.estimators._svm import support_vector_machine
 from messirl.estimators.abbeel_ng import closest
@@ -39,7 +39,7 @@ TURNS = 100  # largest number of alternations between signs and machine
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SSIRL(Mixture):
+class SSIRL(PolicyMixtureEstimator):
     """Semi-supervised apprenticeship learning: a mixture of policies found with the help of unlabelled trajectories.
 
     There is no stopping rule: it finds `max_policies` policies. All of them, even good ones, are negative examples, and
@@ -110,7 +110,7 @@ class SSIRL(Mixture):
         check_bounded("SSIRL", mdp)
         assert unlabelled is not None
         target, others = mean_counts(mdp, expert), checked_feature_counts(mdp, unlabelled, " of unlabelled")
-        found, directions = Responses(mdp, start), []
+        found, directions = BestResponses(mdp, start), []
         margins = [float(np.linalg.norm(target - found.counts[0]))]
         weights = np.ones(1)
         while len(margins) < most:

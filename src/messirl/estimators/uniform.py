@@ -42,10 +42,10 @@ class UniformPolicy(PolicyEstimator):
         own = np.bincount(expert.first, minlength=mdp.n_states) / max(len(expert), 1)
         self.mdp_, self.start_ = mdp, own if mdp.start is None else mdp.start
         self.goals_ = None if expert.goals is None else np.unique(expert.goals)
-        self._revive({})
+        self._restore_fitted({})
         return self
 
-    def _revive(self, parts: Any) -> None:
+    def _restore_fitted(self, parts: Any) -> None:
         self.policy_, self.converged_ = uniform_policy(self.mdp_, self.goals_), True
 
     def _log_likelihood(self, trajectories: Trajectories) -> Floats:  # goals need not be those of the fit

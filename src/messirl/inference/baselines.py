@@ -13,8 +13,8 @@ from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
-from messirl.estimators._convergence_report import quietly
-from messirl.estimators._initialization import WarmStart, bend_at
+from messirl.estimators._convergence_report import ignore_convergence_warnings
+from messirl.estimators._initialization import WarmStart, likelihood_curvature_at
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
@@ -23,7 +23,7 @@ from messirl.estimators.uniform import uniform_score
 from messirl.objective import Objective
 from messirl.optim.box_search import FEW
 from messirl.planning import NoFiniteValue
-from messirl.planning.likelihood import finite_log_likelihood, parts_of_states
+from messirl.planning.likelihood import finite_log_likelihood, state_components
 
 BENT = 1e-6  # least eigenvalue of the Hessian, relative to the largest, of a well-determined maximum
 SHOWN = 1e-4  # the smallest difference between two scores that four decimals show
@@ -56,14 +56,14 @@ def compare(
 
     fitted : a fit to the same experts, from which searches may be warm-started
     """
-    rows, near = [], Neighbourhood(expert)
+    rows, near = [], WarmStarts(expert)
     if fitted is not None:
         near.add(fitted)
     for method in methods:
         if unlabelled is None and (method.penalised or method.unlabelled):  # MESSI has no penalty then
             continue
         estimator, data = method.make(clone(model), mdp, expert, unlabelled)
-        with quietly():  # the row says whether it converged
+        with ignore_convergence_warnings():  # the row says whether it converged
             near.fit(estimator, mdp, data)
         rows.append(
             Comparison(
@@ -73,7 +73,7 @@ def compare(
     return rows
 
 
-class Neighbourhood:
+class WarmStarts:
     """Warm starts for fits to nearly the same experts, one with and one without a prior policy."""
 
     def __init__(self, expert: Trajectories) -> None:
@@ -100,7 +100,7 @@ class Neighbourhood:
         likelihood = Objective.from_trajectories(
             model.mdp_, self._expert, model.entropy, objective=model.likelihood_, checked=True
         )
-        bend = bend_at(likelihood, model.theta_) if likelihood.concave else None
+        bend = likelihood_curvature_at(likelihood, model.theta_) if likelihood.concave else None
         if bend is not None:
             values = np.linalg.eigvalsh(bend / np.outer(likelihood.unit, likelihood.unit))
             if values[0] > BENT * values[-1]:
@@ -122,17 +122,17 @@ def held_out_scores(model: Any, held_out: Trajectories | None) -> tuple[float | 
     return found
 
 
-def without_value(mdp: MDP, held_out: Trajectories | None, logs: Floats | None) -> str:
+def explain_missing_scores(mdp: MDP, held_out: Trajectories | None, logs: Floats | None) -> str:
     """Say how many held-out trajectories have no finite value under a model, and where; "" if none."""
     if held_out is None or logs is None or not mdp.must_end or np.isfinite(logs).all():
         return ""
-    parts, lost = parts_of_states(mdp)[held_out.first], ~np.isfinite(logs)
+    parts, lost = state_components(mdp)[held_out.first], ~np.isfinite(logs)
     said = f"no finite value for {int(lost.sum())} of {len(held_out)} held-out trajectories"
     every, some = np.unique(parts).size, np.unique(parts[lost]).size
     return said if every == 1 else f"{said}, in {some} of {every} separate parts of the state space"
 
 
-def below_chance(model: MaximumEntropy, expert: Trajectories) -> str | None:
+def explain_below_chance(model: MaximumEntropy, expert: Trajectories) -> str | None:
     """Explain why a fit scores lower on its own experts than the uniform policy; None if it does not."""
     mdp, own, chance = model.mdp_, model.score(expert), uniform_score(model.mdp_, expert)
     if chance - own < SHOWN:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from messirl._text import listed
+from messirl._text import join_names
 from messirl._types import Floats, Ints
 from messirl.inference.paired_gain import CONFIDENCE, Estimate, Gain, mean_per_step
 
@@ -61,12 +61,12 @@ class Group:
     @property
     def apart(self) -> bool:
         """True if the group differs significantly from the other groups."""
-        return self.difference is not None and self.difference.clear and self.p < ALPHA
+        return self.difference is not None and self.difference.significant and self.p < ALPHA
 
     @property
     def sign(self) -> int:
         """1 if the value is significantly above zero, −1 if significantly below, else 0."""
-        return int(np.sign(self.value.mean)) if self.value.clear and self.value_p < ALPHA else 0
+        return int(np.sign(self.value.mean)) if self.value.significant and self.value_p < ALPHA else 0
 
     @property
     def side(self) -> int:
@@ -140,7 +140,7 @@ class Breakdown:
 
 def _some(names: list[str]) -> str:
     """Return the first names in words, and how many more there are."""
-    return listed(names if len(names) <= NAMED else [*names[:NAMED], f"{len(names) - NAMED} more"])
+    return join_names(names if len(names) <= NAMED else [*names[:NAMED], f"{len(names) - NAMED} more"])
 
 
 def by_group(

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import t as student
 
-from messirl._formatting import nats, nats_between
+from messirl._formatting import format_nats, format_nats_interval
 from messirl._types import Floats, Ints
 
 CONFIDENCE = 0.95
@@ -53,20 +53,20 @@ class Gain:
     def __str__(self) -> str:
         if np.isnan(self.mean):
             return "not comparable, as both give some trajectories zero probability"
-        mean = f"{nats(self.mean, signed=True)} nats per step"
+        mean = f"{format_nats(self.mean, signed=True)} nats per step"
         if not np.isfinite([self.low, self.high]).all():
             return mean
-        return f"{mean} {nats_between(self.low, self.high)}"
+        return f"{mean} {format_nats_interval(self.low, self.high)}"
 
     @property
-    def clear(self) -> bool:
+    def significant(self) -> bool:
         """True if the interval excludes zero and the difference exceeds the tolerance of fits."""
         return abs(self.mean) > NOTHING and (self.low > 0.0 or self.high < 0.0 or not np.isfinite(self.mean))
 
     @property
     def negligible(self) -> bool:
         """True if the interval lies within ±0.01 nats per step and includes zero."""
-        return not self.clear and max(abs(self.low), abs(self.high)) <= MARGIN
+        return not self.significant and max(abs(self.low), abs(self.high)) <= MARGIN
 
 
 @dataclass(frozen=True)

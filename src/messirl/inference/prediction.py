@@ -28,7 +28,7 @@ def expected_flows(model: MaximumEntropy, trips: Trajectories) -> Visits:
     check_trajectories(mdp, trips, "trips")
     each = np.ones(len(trips))
     if trips.goals is not None:
-        planner = Planner.for_trips(mdp, model.entropy, trips.first, trips.goals, each)
+        planner = Planner.for_goals(mdp, model.entropy, trips.first, trips.goals, each)
     else:
         planner = Planner(mdp, model.entropy, np.bincount(trips.first, each, mdp.n_states).astype(np.float64))
     return planner(model.reward_, steps=True).visits

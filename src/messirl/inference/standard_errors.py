@@ -32,8 +32,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.stats import chi2, t as student
 
-from messirl._checks import fraction
-from messirl._formatting import in_columns, probability, significant
+from messirl._checks import check_fraction
+from messirl._formatting import format_columns, format_p_value, format_significant
 from messirl._types import Flags, Floats, Ints
 from messirl.data.choices import choice_mass, choices_of
 from messirl.data.feature_counts import feature_counts
@@ -145,7 +145,7 @@ class EstimationTable:
 
         NaN where the data do not determine the weight or its error.
         """
-        fraction("level", level)
+        check_fraction("level", level)
         half = student.ppf(0.5 + level / 2, self._freedom) * self.interval_error
         return np.column_stack([self.estimate - half, self.estimate + half])
 
@@ -189,14 +189,14 @@ class EstimationTable:
 
     def __str__(self) -> str:
         columns = {
-            "estimate": significant(self.estimate),
-            "std err": significant(self.std_error),
-            "t": significant(self.t),
-            **({} if self.outer_std_error is None else {"outer se": significant(self.outer_std_error)}),
-            "robust se": significant(self.robust_std_error),
-            "robust t": significant(self.robust_t),
+            "estimate": format_significant(self.estimate),
+            "std err": format_significant(self.std_error),
+            "t": format_significant(self.t),
+            **({} if self.outer_std_error is None else {"outer se": format_significant(self.outer_std_error)}),
+            "robust se": format_significant(self.robust_std_error),
+            "robust t": format_significant(self.robust_t),
             **({} if self.degrees_of_freedom is None else {"df": list(map(table_export.freedom_text, self._freedom))}),
-            "p": [probability(value) for value in self.p],
+            "p": [format_p_value(value) for value in self.p],
         }
         foot = (
             f"log-likelihood {self.log_likelihood:.3f}, AIC {self.aic:.3f}, BIC {self.bic:.3f}, "
@@ -206,7 +206,7 @@ class EstimationTable:
             foot += f"; robust errors by {self.n_clusters} clusters of trajectories"
         if self.replaced.any():
             foot += "; robust t and p use the Hessian's error where the robust one is below a third of it"
-        return "\n".join([*in_columns(["feature", *self.names], columns), foot])
+        return "\n".join([*format_columns(["feature", *self.names], columns), foot])
 
     def to_csv(self, ratios: Sequence[WeightRatio] = ()) -> str:
         """Return the table as CSV with all digits; `ratios` (by `weight_ratio`) are further rows."""
@@ -354,8 +354,8 @@ def _of_choices(model: MaximumEntropy, objective: Objective, expert: Trajectorie
     others = alternatives_of(mdp, model.theta_, expert, choices, objective.planner.model, model.start_)
     of_kinds = others.chosen
     often = choices.totals(np.ones(n))
-    made = sp.csr_array((np.ones(choices.trip.size), (choices.trip, choices.kind)), shape=(n, often.size))
-    scale = choice_mass(mdp, expert).sum() / choices.trip.size  # the factor c of choices in J
+    made = sp.csr_array((np.ones(choices.trajectory.size), (choices.trajectory, choices.kind)), shape=(n, often.size))
+    scale = choice_mass(mdp, expert).sum() / choices.trajectory.size  # the factor c of choices in J
     sample, outer = n / float(scale), of_kinds.T @ (often[:, None] * of_kinds)
     largest = (made @ np.abs(of_kinds)).max(axis=0)
     return _Scores(made @ of_kinds, largest, sample, sample * _penalty(model), outer, others)

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from messirl._formatting import probability, significant
+from messirl._formatting import format_p_value, format_significant
 from messirl.inference.latex import escaped, needs
 
 if TYPE_CHECKING:
@@ -147,12 +147,12 @@ def freedom_text(value: float) -> str:
 
 
 def _column(name: str, values: Iterable[float]) -> list[str]:
-    text = {"p": probability, "degrees_of_freedom": freedom_text}.get(name)
+    text = {"p": format_p_value, "degrees_of_freedom": freedom_text}.get(name)
     return _texts(values) if text is None else [text(value) for value in values]
 
 
 def _texts(values: Iterable[float]) -> list[str]:
-    return [text.strip() for text in significant(values)]
+    return [text.strip() for text in format_significant(values)]
 
 
 def _visible(name: str) -> str:

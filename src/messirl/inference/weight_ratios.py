@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from messirl._checks import fraction
+from messirl._checks import check_fraction
 from messirl._text import did_you_mean
 from messirl._types import Floats
 from messirl.inference.standard_errors import EstimationTable
@@ -88,7 +88,7 @@ def weight_ratio(table: EstimationTable, numerator: str, denominator: str, *, le
     """
     if not isinstance(table, EstimationTable):
         raise TypeError(f"table is of type {type(table).__name__}: give estimation_table(model, expert)")
-    fraction("level", level)
+    check_fraction("level", level)
     if numerator == denominator:
         raise ValueError(f"the ratio of {numerator!r} to itself is 1: name two features")
     one, other = (_place(table, name) for name in (numerator, denominator))

@@ -5,7 +5,7 @@ so that θ_j · unit_j is dimensionless. A feature given in millimetres instead 
 nor its stopping rule.
 
 A search is a generator that yields θ and is sent the evaluation there, so that several searches can be evaluated in a
-batch; `answered` runs one search with a function.
+batch; `run_with_function` runs one search with a function.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ SETTLED = "no weight would move by more than tol"
 UNSETTLED = "the objective hardly rises any more, but some weights have not converged"
 EDGE = "the search runs along the edge beyond which the model has no finite value; some weights have not converged"
 ROUNDING = "no step increases the objective any more: rounding is reached"
-ASKED = "the callback asked to stop"
+STOPPED_BY_CALLBACK = "the callback asked to stop"
 COLUMNS = {"iteration": int, "objective": float, "theta_norm": float, "gradient_norm": float, "evaluations": int}
 HISTORY = np.dtype(list(COLUMNS.items()))
 
 Function = Callable[[Floats], Any]  # θ → anything with a `value` and a `gradient`
-Bend = Callable[[Floats], Floats | None]  # the negative Hessian: θ → −∇² (d, d)
+HessianFunction = Callable[[Floats], Floats | None]  # the negative Hessian: θ → −∇² (d, d)
 Callback = Callable[[dict[str, Any]], object]
 T = TypeVar("T")
-Asking = Generator[Floats, Any, T]  # yields θ, is sent the evaluation there, and returns a T in the end
+SearchSteps = Generator[Floats, Any, T]  # yields θ, is sent the evaluation there, and returns a T in the end
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ class Result:
         history.objective[:] = np.maximum.accumulate(history.objective)
         return replace(self, history=history)
 
-    def at_a_cost_of(self, other: Result) -> Result:
+    def with_evaluations_of(self, other: Result) -> Result:
         """Return this result with the evaluations of another search added, which found nothing better."""
         history = self.history.copy()
         history.evaluations[-1] += other.evaluations
         return replace(self, history=history)
 
-    def drawn_back(self, start: Floats, objective: Callable[[Floats], Any]) -> Result:
+    def moved_inside(self, start: Floats, objective: Callable[[Floats], Any]) -> Result:
         """Return the result moved slightly towards the start, into the interior of where values are finite."""
         theta = self.theta + DRAWN_BACK * (start - self.theta)
         return replace(self, theta=theta, point=objective(theta))
@@ -109,7 +109,7 @@ class Result:
     @property
     def stopped(self) -> bool:
         """True if the callback stopped the search."""
-        return self.reason == ASKED
+        return self.reason == STOPPED_BY_CALLBACK
 
 
 def wants_to_stop(callback: Callback, row: Any, theta: Floats, point: Any) -> bool:
@@ -118,7 +118,7 @@ def wants_to_stop(callback: Callback, row: Any, theta: Floats, point: Any) -> bo
     return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
-def continued(callback: Callback | None, *before: Result) -> Callback | None:
+def continue_callback(callback: Callback | None, *before: Result) -> Callback | None:
     """Return the callback for a search that continues others: it counts on from them and skips the first point."""
     if callback is None:
         return None
@@ -145,13 +145,14 @@ def relative_move(here: Floats, there: Floats, unit: Floats) -> Floats:
     return np.asarray(np.abs(there - here) * unit / np.maximum(1.0, np.abs(here) * unit))
 
 
-class Climb:
+class BoxSearch:
     """State of a search: the current point, its history and curvature memory, and the steps from it.
 
     unit, scale : (d,) or None, as for `lbfgs`. Directions and gradients are with respect to θ · scale
     callback : called at every iteration; if it returns True, the search is `stopped`
-    rising : whether the value can fall only by rounding; such a fall is recorded as no change
-    certain : whether the Hessian is recomputed where it matters; if not, the known one is checked at every step
+    monotone : whether the value can fall only by rounding; such a fall is recorded as no change
+    confirm_by_newton : whether the Hessian is recomputed where it matters; if not, the known one is checked at every
+    step
     """
 
     def __init__(
@@ -163,35 +164,37 @@ class Climb:
         scale: Floats | None,
         callback: Callback | None,
         *,
-        rising: bool,
-        certain: bool = True,
+        monotone: bool,
+        confirm_by_newton: bool = True,
         curvature: Floats | None = None,
-        bend: Bend | None = None,
+        hessian_function: HessianFunction | None = None,
     ) -> None:
-        self.theta, self.bound, self.tol, self.callback, self.rising = theta, bound, tol, callback, rising
-        self.certain, self.bend = certain, bend
+        self.theta, self.bound, self.tol, self.callback, self.monotone = theta, bound, tol, callback, monotone
+        self.confirm_by_newton, self.hessian_function = confirm_by_newton, hessian_function
         self.unit = np.ones_like(theta) if unit is None else unit
         self.scale = self.unit if scale is None else scale
         self.secants = Secants(theta.size, self._scaled(curvature))
         self.evaluations = self.edged = self.blocked = 0
         self.hessian: Floats | None = None  # −∇² at `theta`, once computed
         self.stride = np.inf  # length of the last step, in the measure of `move`
-        self.foreseen = False  # whether the curvature known before the last step predicted the change of the gradient
+        self.step_was_predicted = (
+            False  # whether the curvature known before the last step predicted the change of the gradient
+        )
         self.rows: list[tuple[int, float, float, float, int]] = []  # of the history
 
-    def begin(self, theta: Floats) -> Asking[None]:
+    def begin(self, theta: Floats) -> SearchSteps[None]:
         """Start at θ; raise a ValueError where the value is not finite."""
         point = finite_point((yield from self.at(theta)), "at the start", "start at a theta with more negative rewards")
         self.arrive(theta, point)
 
-    def at(self, theta: Floats) -> Asking[Any]:
+    def at(self, theta: Floats) -> SearchSteps[Any]:
         """Return the evaluation at θ."""
         self.evaluations += 1
         point = yield theta
         self.blocked += not np.isfinite(point.value)
         return point
 
-    def tried(self, blocked: float, evaluations: float) -> bool:
+    def has_failed(self, blocked: float, evaluations: float) -> bool:
         """Return whether over `blocked` evaluations were not finite, or any was not after over `evaluations`."""
         return self.blocked > blocked or (self.blocked > 0 and self.evaluations > evaluations)
 
@@ -203,22 +206,22 @@ class Climb:
         self.theta, self.point, self.iteration, self.hessian = theta, point, len(self.rows), None
         norm = projected_norm(theta, point.gradient, self.bound)
         size = float(np.abs(theta).max(initial=0.0))
-        value = max(point.value, self.rows[-1][1]) if self.rising and self.rows else point.value
+        value = max(point.value, self.rows[-1][1]) if self.monotone and self.rows else point.value
         self.rows.append((self.iteration, value, size, norm, self.evaluations))
         self.stopped = self.callback is not None and wants_to_stop(self.callback, self.rows[-1], theta, point)
 
     def step_to(self, theta: Floats, point: Any) -> None:
         """Move to θ, and update the curvature memory with the step."""
         step, fall = (theta - self.theta) * self.scale, (self.point.gradient - point.gradient) / self.scale
-        self.foreseen = not self.certain and self.secants.foresee(step, fall)
-        if self.secants.told and not (self.certain or self.foreseen):
-            self.secants.forget(None if self.bend is None else self._scaled(self.bend(theta)))
+        self.step_was_predicted = not self.confirm_by_newton and self.secants.predicts_step(step, fall)
+        if self.secants.uses_given_curvature and not (self.confirm_by_newton or self.step_was_predicted):
+            self.secants.forget(None if self.hessian_function is None else self._scaled(self.hessian_function(theta)))
         else:
             self.secants.add(step, fall)
         self.stride = float(self._relative(theta).max(initial=0.0))
         self.arrive(theta, point)
 
-    def learn(self, been: Iterable[tuple[Floats, Floats]]) -> None:
+    def set_curvature_memory(self, been: Iterable[tuple[Floats, Floats]]) -> None:
         """Set the curvature memory from a sequence of visited points, each a θ and the gradient there."""
         thetas, gradients = (np.array(column) for column in zip(*been, strict=True))
         self.secants.relearn(np.diff(thetas, axis=0) * self.scale, -np.diff(gradients, axis=0) / self.scale)
@@ -243,7 +246,9 @@ class Climb:
         """Return the gradient with respect to θ · scale on the free weights, and zero on the rest."""
         return np.where(free, self.point.gradient / self.scale, 0.0)
 
-    def lead(self, solve: Callable[[Floats, Flags], Asking[Floats]]) -> Asking[tuple[Floats, Floats]]:
+    def ascent_direction(
+        self, solve: Callable[[Floats, Flags], SearchSteps[Floats]]
+    ) -> SearchSteps[tuple[Floats, Floats]]:
         """Return the gradient and the direction `solve` gives, on the weights that neither moves out of the box.
 
         The direction may move a weight out of the box that the gradient moves inwards: clipping the direction alone
@@ -265,7 +270,7 @@ class Climb:
     def _relative(self, theta: Floats) -> Floats:
         return relative_move(self.theta, theta, self.unit)
 
-    def along(self, direction: Floats, step: float = 1.0, trials: int = MAX_TRIALS) -> Asking[bool]:
+    def line_search(self, direction: Floats, step: float = 1.0, trials: int = MAX_TRIALS) -> SearchSteps[bool]:
         """Backtrack along the projected path clip(θ + α d) until the value has risen enough; return whether it has.
 
         If the rise is lost in rounding, the slope decides: it must not point back as steeply (Hager & Zhang 2005).
@@ -278,7 +283,7 @@ class Climb:
             moved = ahead - theta
             promised = float(point.gradient @ moved)
             if not promised > 0.0:  # the projection cuts off too much: stop where the first weight meets its bound
-                first = reach_of(direction, (self.bound - np.sign(direction) * theta) * self.scale) * (1.0 + 1e-9)
+                first = step_to_limit(direction, (self.bound - np.sign(direction) * theta) * self.scale) * (1.0 + 1e-9)
                 if step <= first:
                     return False
                 step = first
@@ -300,41 +305,42 @@ class Climb:
             step *= min(max(top, 0.1), 0.5)
         return False
 
-    def up(self, direction: Floats, gradient: Floats, *, near: bool) -> Asking[bool]:
+    def ascend(self, direction: Floats, gradient: Floats, *, near: bool) -> SearchSteps[bool]:
         """Take a step of L-BFGS or, if that fails and the optimum is not `near`, along the gradient."""
         if self.secants.known:
-            if (yield from self.along(direction)):
+            if (yield from self.line_search(direction)):
                 return True
             if near:
                 return False
             self.secants.forget()
-        return (yield from self.along(gradient, 1.0 / max(1.0, float(np.abs(gradient).sum()))))
+        return (yield from self.line_search(gradient, 1.0 / max(1.0, float(np.abs(gradient).sum()))))
 
-    def by_secants(self, gradient: Floats, free: Flags) -> Asking[Floats]:
+    def lbfgs_step(self, gradient: Floats, free: Flags) -> SearchSteps[Floats]:
         """Return the step H⁻¹ g of L-BFGS, H from the steps so far."""
-        yield from ()  # a generator without evaluations, for the interface of `newton`
+        yield from ()  # a generator without evaluations, for the interface of `newton_step`
         return self.secants.solve(gradient, free)
 
-    def exact_newton(self, gradient: Floats, free: Flags) -> Asking[Floats]:
-        """Newton's step H⁻¹ g with the exact H that `bend` gives; NaN where it gives none."""
+    def exact_newton_step(self, gradient: Floats, free: Flags) -> SearchSteps[Floats]:
+        """Newton's step H⁻¹ g with the exact H that `hessian_function` gives; NaN where it gives none."""
         yield from ()
-        if self.hessian is None and self.bend is not None:
-            self.hessian = self.bend(self.theta)
+        if self.hessian is None and self.hessian_function is not None:
+            self.hessian = self.hessian_function(self.theta)
         if self.hessian is None:
             return np.full_like(gradient, np.nan)
         size = np.maximum(1.0, np.abs(self.theta) * self.scale)
         return self._exact_step(self.hessian, gradient, free, size)
 
-    def newton(self, gradient: Floats, free: Flags) -> Asking[Floats]:
+    def newton_step(self, gradient: Floats, free: Flags) -> SearchSteps[Floats]:
         """Return Newton's step H⁻¹ g; NaN if it fails.
 
-        H is exact where `bend` gives it. Otherwise the step is found by conjugate gradients, with H applied by
+        H is exact where `hessian_function` gives it. Otherwise the step is found by conjugate gradients, with H
+        applied by
         differences of gradients. Directions without curvature are left out, unless the function still rises along
         them: then the step is as long as the weights.
         """
         size = np.maximum(1.0, np.abs(self.theta) * self.scale)
-        if self.bend is not None and self.hessian is None:
-            self.hessian = self.bend(self.theta)
+        if self.hessian_function is not None and self.hessian is None:
+            self.hessian = self.hessian_function(self.theta)
         if self.hessian is not None:
             return self._exact_step(self.hessian, gradient, free, size)
         step, rest = np.zeros_like(gradient), gradient.copy()
@@ -353,7 +359,7 @@ class Climb:
             curvature, square = float(way @ bent), float(way @ way)
             steepest = max(steepest, curvature / square)
             if not curvature > RESOLVED * steepest * square:
-                reach = reach_of(way, size)
+                reach = step_to_limit(way, size)
                 rises = reach * left > RISING * (1.0 + abs(self.point.value))
                 return step + reach * way if rises else step
             weakest = min(weakest, curvature / square)
@@ -372,14 +378,14 @@ class Climb:
         curved = values > EXACT * float(np.abs(values).max(initial=0.0))
         step[free] = vectors[:, curved] @ (slopes[curved] / values[curved])
         for slope, way in zip(slopes[~curved], vectors[:, ~curved].T, strict=True):
-            reach = reach_of(way, size[free])
+            reach = step_to_limit(way, size[free])
             if reach * abs(slope) > RISING * (1.0 + abs(self.point.value)):
                 step[free] += np.copysign(reach, slope) * way
         return step
 
-    def _hessian_product(self, way: Floats, size: Floats, free: Flags) -> Asking[Floats | None]:
+    def _hessian_product(self, way: Floats, size: Floats, free: Flags) -> SearchSteps[Floats | None]:
         """Return H v by a finite difference of gradients along v; None if the function is not finite close by."""
-        reach = reach_of(way, PROBE * np.maximum(1.0, PROBE * size))  # by more than the rounding of large weights
+        reach = step_to_limit(way, PROBE * np.maximum(1.0, PROBE * size))  # by more than the rounding of large weights
         for length in (reach, -reach):
             there = yield from self.at(self.theta + length * way / self.scale)
             if np.isfinite(there.value):
@@ -387,7 +393,7 @@ class Climb:
         return None
 
 
-def answered(function: Function, search: Asking[T]) -> T:
+def run_with_function(function: Function, search: SearchSteps[T]) -> T:
     """Run a search with a function, and return its result."""
     try:
         theta = next(search)
@@ -398,7 +404,7 @@ def answered(function: Function, search: Asking[T]) -> T:
         return found
 
 
-def reach_of(way: Floats, most: Floats) -> float:
+def step_to_limit(way: Floats, most: Floats) -> float:
     """Return the step length along a direction at which the first coordinate reaches its limit `most`."""
     return float((most / np.maximum(np.abs(way), 1e-300)).min())
 

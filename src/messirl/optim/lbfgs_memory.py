@@ -39,10 +39,10 @@ class Secants:
     @property
     def known(self) -> bool:
         """True if there is any information on the curvature."""
-        return self.n > 0 or self.told
+        return self.n > 0 or self.uses_given_curvature
 
     @property
-    def told(self) -> bool:
+    def uses_given_curvature(self) -> bool:
         """True if a given initial curvature is still in use."""
         return self._initial is not None
 
@@ -51,7 +51,7 @@ class Secants:
         self.n, self._initial = 0, curvature
         self._whole = None if curvature is None else _inverse(curvature)
 
-    def foresee(self, step: Floats, fall: Floats) -> bool:
+    def predicts_step(self, step: Floats, fall: Floats) -> bool:
         """Return whether H predicted the step, H⁻¹ y ≈ s; if H is far too large, it predicts too small steps."""
         gap = step - self.solve(fall, step != 0.0)
         return self.known and bool(gap @ gap <= FORESEEN**2 * (step @ step))

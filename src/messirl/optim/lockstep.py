@@ -11,15 +11,15 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, TypeVar
 
 from messirl._types import Floats
-from messirl.optim.box_search import Asking, Result
+from messirl.optim.box_search import Result, SearchSteps
 
-Question = tuple[Any, Floats]  # an objective and θ
+EvaluationRequest = tuple[Any, Floats]  # an objective and θ
 Evaluate = Callable[[list[Any], list[Floats]], list[Any]]  # of several objectives, each at its own θ
 T = TypeVar("T")
-SIDE_BY_SIDE = 64  # concurrent searches: enough to fill nearly every batch
+MAX_CONCURRENT = 64  # concurrent searches: enough to fill nearly every batch
 
 
-def about(objective: Any, search: Asking[Result]) -> Generator[Question, Any, Result]:
+def attach_objective(objective: Any, search: SearchSteps[Result]) -> Generator[EvaluationRequest, Any, Result]:
     """Attach the objective to the evaluation requests of a search."""
     try:
         theta = next(search)
@@ -30,7 +30,7 @@ def about(objective: Any, search: Asking[Result]) -> Generator[Question, Any, Re
         return found
 
 
-def answered_alone(search: Generator[Question, Any, T]) -> T:
+def run_search(search: Generator[EvaluationRequest, Any, T]) -> T:
     """Run one search and return its result."""
     try:
         objective, theta = next(search)
@@ -41,12 +41,14 @@ def answered_alone(search: Generator[Question, Any, T]) -> T:
         return found
 
 
-def side_by_side(searches: Iterable[Generator[Question, Any, T]], evaluate: Evaluate) -> Iterator[tuple[int, T]]:
+def run_searches(
+    searches: Iterable[Generator[EvaluationRequest, Any, T]], evaluate: Evaluate
+) -> Iterator[tuple[int, T]]:
     """Run searches concurrently; yield the number and the result of each, in the order in which they end."""
     left = enumerate(searches)
-    going: list[tuple[int, Generator[Question, Any, T], Question]] = []
+    going: list[tuple[int, Generator[EvaluationRequest, Any, T], EvaluationRequest]] = []
     while True:
-        while len(going) < SIDE_BY_SIDE and (more := next(left, None)) is not None:
+        while len(going) < MAX_CONCURRENT and (more := next(left, None)) is not None:
             try:
                 going.append((*more, next(more[1])))
             except StopIteration as end:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from messirl._types import Floats
-from messirl.optim.box_search import EDGE, MAX_TRIALS, ROUNDING, SETTLED, Asking, Bend, Climb, Result
+from messirl.optim.box_search import (
+    EDGE,
+    MAX_TRIALS,
+    ROUNDING,
+    SETTLED,
+    BoxSearch,
+    HessianFunction,
+    Result,
+    SearchSteps,
+)
 
 
 def seek_by_newton(
@@ -14,26 +23,28 @@ def seek_by_newton(
     bound: float,
     max_iter: int,
     tol: float,
-    bend: Bend,
+    hessian_function: HessianFunction,
     unit: Floats | None = None,
     scale: Floats | None = None,
     trials: int = MAX_TRIALS,
-) -> Asking[Result]:
+) -> SearchSteps[Result]:
     """Maximise over the box by Newton steps only, each shortened until the value rises.
 
     tol : the Newton decrement gᵀH⁻¹g, twice the predicted rise of the next step, at which the search ends
     trials : maximum number of step lengths tried per step, the full step included; a failed step ends the search
     """
-    climb = Climb(np.clip(theta, -bound, bound), bound, tol, unit, scale, None, rising=True, bend=bend)
-    yield from climb.begin(climb.theta)
+    search = BoxSearch(
+        np.clip(theta, -bound, bound), bound, tol, unit, scale, None, monotone=True, hessian_function=hessian_function
+    )
+    yield from search.begin(search.theta)
     while True:
-        gradient, direction = yield from climb.lead(climb.exact_newton)
-        move = climb.move(direction)
+        gradient, direction = yield from search.ascent_direction(search.exact_newton_step)
+        move = search.move(direction)
         if not np.isfinite(direction).all():
-            return climb.result(move, EDGE)
+            return search.result(move, EDGE)
         if not gradient @ direction > tol:
-            return climb.result(move, SETTLED, converged=True)
-        if climb.iteration >= max_iter:
-            return climb.result(move, f"max_iter={max_iter} iterations were done")
-        if not (yield from climb.along(direction, trials=trials)):
-            return climb.result(move, ROUNDING)
+            return search.result(move, SETTLED, converged=True)
+        if search.iteration >= max_iter:
+            return search.result(move, f"max_iter={max_iter} iterations were done")
+        if not (yield from search.line_search(direction, trials=trials)):
+            return search.result(move, ROUNDING)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from messirl._types import Floats, Ints
 from messirl.planning.kernels.bellman import arrive, forward, mean_sweep, merge, push, soft_backward, soft_sweep
 from messirl.planning.memory_layout import NONE, Layout, Terms
-from messirl.planning.multithreading import in_parts
+from messirl.planning.multithreading import run_in_parts
 
 NOTHING: Floats = np.empty(0)
 
@@ -18,7 +18,7 @@ NOTHING: Floats = np.empty(0)
 def soft_backup(layout: Layout, terms: Terms, discount: float, ahead: Floats, here: Floats, policy: Floats) -> None:
     """Set here ← r + log Σ exp(r + γ P ahead), (S padded,), and the policy (A, S padded), unless it is empty."""
     given = (*layout.dynamics, terms.state, terms.action, discount, ahead, here, policy)
-    in_parts(layout.parts, lambda _, lo, hi: soft_sweep(lo, hi, *given))
+    run_in_parts(layout.parts, lambda _, lo, hi: soft_sweep(lo, hi, *given))
 
 
 def backward(
@@ -51,16 +51,16 @@ def mean_backup(
 ) -> tuple[float, float]:
     """Set here ← r + Σ π (r + γ P ahead), and the gaps (A, S padded); return the largest gap and largest value."""
     given = (*layout.dynamics, *terms, discount, policy, ahead, here, gaps)
-    largest, size = zip(*in_parts(layout.parts, lambda _, lo, hi: mean_sweep(lo, hi, *given)), strict=True)
+    largest, size = zip(*run_in_parts(layout.parts, lambda _, lo, hi: mean_sweep(lo, hi, *given)), strict=True)
     return max(largest), max(size)
 
 
 def merged(layout: Layout, policy: Floats, weights: Floats) -> None:
     """Set weights ← P_π on the slots, of a policy (A, S padded)."""
-    in_parts(layout.parts, lambda _, lo, hi: merge(lo, hi, *layout.dynamics, policy, weights))
+    run_in_parts(layout.parts, lambda _, lo, hi: merge(lo, hi, *layout.dynamics, policy, weights))
 
 
-class Walk:
+class ForwardPass:
     """Forward pass ρ_t = m_t + γ P_πᵀ ρ_{t−1} under one policy per step; `total` is Σ_t ρ_t, each (S padded,).
 
     first : ρ_0
@@ -104,11 +104,11 @@ class Walk:
     def _step(self, policy: Floats) -> float:
         spans, then, parts = self._spans, self._then, self.layout.parts
         given = (*self.layout.dynamics, policy, self.moving, self.now)
-        faults = in_parts(
+        faults = run_in_parts(
             parts,
             lambda k, lo, hi: push(lo, hi, *given, parts[k].first, then[k], self.weight, self.by_action),
         )
         self.weight *= self.discount if self.once else 1.0
         rest = (spans, then, NOTHING, 1.0 if self.once else self.discount, self.weight, self.now, self.total)
-        in_parts(parts, lambda _, lo, hi: arrive(lo, hi, *rest))
+        run_in_parts(parts, lambda _, lo, hi: arrive(lo, hi, *rest))
         return float(np.max(faults))

@@ -16,16 +16,16 @@ import scipy.sparse as sp
 
 from messirl._types import Flags, Floats, Ints
 from messirl.data.mdp import MDP
-from messirl.planning.infinite_horizon import Part, StationaryModel
+from messirl.planning.infinite_horizon import SignedPart, StationaryModel
 from messirl.planning.kernels.batched_bellman import (
     DEAD,
     ENDS,
     MOVES,
     L,
-    collect_lanes,
-    rewards_lanes,
-    solve_lanes,
-    visits_lanes,
+    batch_counts,
+    batch_rewards,
+    batch_visits,
+    solve_batch,
 )
 from messirl.planning.memory_layout import aligned
 from messirl.planning.planner import Planner
@@ -36,7 +36,7 @@ WIDTHS = (1, 2, 4, 8, L)  # the batch sizes; results do not depend on them, to t
 MOST_STATES = 20_000  # for more states the vectors of a batch leave the cache, and unbatched solves are as quick
 
 
-def in_lanes(planner: Planner) -> bool:
+def can_batch(planner: Planner) -> bool:
     """Return whether a planner can be evaluated in a batch."""
     mdp = planner.mdp
     return (
@@ -46,14 +46,18 @@ def in_lanes(planner: Planner) -> bool:
         and mdp.discount < 1.0
         and not mdp.state_action
         and mdp.n_states <= MOST_STATES
-        and not planner.asked[~planner.model.structure.alive].any()  # an error, which the unbatched solve reports
+        and not planner.active_source[
+            ~planner.model.structure.alive
+        ].any()  # an error, which the unbatched solve reports
     )
 
 
-def expectations(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[tuple[float, Floats, Visits] | None]:
+def batched_expectations(
+    planners: Sequence[Planner], thetas: Sequence[Floats]
+) -> list[tuple[float, Floats, Visits] | None]:
     """Return Σ source V, expected counts and visits of each planner at its θ; None where a lane failed.
 
-    All planners must share one MDP and satisfy `in_lanes`.
+    All planners must share one MDP and satisfy `can_batch`.
     """
     found: list[Any] = [None] * len(planners)
     order = sorted(range(len(planners)), key=lambda k: _distance(planners[k], thetas[k]))
@@ -83,16 +87,16 @@ def _one_batch(planners: Sequence[Planner], thetas: Sequence[Floats]) -> list[An
         model.recalled(parts) or (nothing, [nothing] * len(parts)) for model, parts in zip(models, own, strict=True)
     ]
     n = max(len(parts) for parts in own)
-    parts = [[*own[k], Part(-1.0, 0.0, nothing)][:n] for k in lanes]
+    parts = [[*own[k], SignedPart(-1.0, 0.0, nothing)][:n] for k in lanes]
     guesses = [[*begin[k][1], nothing][:n] for k in lanes]
-    values, asked = _stacked([begin[k][0] for k in lanes]), _stacked([planners[k].asked for k in lanes])
+    values, asked = _stacked([begin[k][0] for k in lanes]), _stacked([planners[k].active_source for k in lanes])
     sources = [_stacked([lane[i].source for lane in parts]) for i in range(n)]
     visits = [_stacked([lane[i] for lane in guesses]) for i in range(n)]
     solved = _solve(mdp, _stacked([thetas[k] for k in lanes]), sources, values, visits)
     masses = np.array([[lane[i].mass for lane in parts] for i in range(n)])
     net = masses[0] * visits[0] if n == 1 else masses[0] * visits[0] - masses[1] * visits[1]
     counts = np.zeros((mdp.n_features, m))
-    total = collect_lanes(*_features(mdp), asked, values, net, counts)
+    total = batch_counts(*_features(mdp), asked, values, net, counts)
     of_states, often, collected, *of_parts = (np.ascontiguousarray(table.T) for table in (values, net, counts, *visits))
     out: list[Any] = []
     for k, (planner, model) in enumerate(zip(planners, models, strict=True)):
@@ -111,10 +115,10 @@ def _solve(mdp: MDP, theta: Floats, sources: Sequence[Floats], values: Floats, v
     reward, room = aligned(*values.shape), aligned(7, *values.shape)
     reward[:] = 0.0
     places, weights = (aligned(rows, values.shape[1]) for rows in (moves[6].size - 1, moves[5].size))
-    rewards_lanes(*_features(mdp), theta, reward)
-    solved = solve_lanes(moves, base, kind, discount, reward, values, weights, places, room)
+    batch_rewards(*_features(mdp), theta, reward)
+    solved = solve_batch(moves, base, kind, discount, reward, values, weights, places, room)
     for source, often in zip(sources, visits, strict=True):
-        visits_lanes(moves, weights, discount, source, often, solved, places, room)
+        batch_visits(moves, weights, discount, source, often, solved, places, room)
     return np.asarray(solved)
 
 

@@ -28,13 +28,13 @@ DENSE = 10**7  # entries of a source per step above which it is stored sparse
 ROUNDING = 1e-13  # entries of a source below this, relative to the largest number of choices, are set to zero
 
 
-class Chosen:
+class ChoiceLikelihood:
     """Weighted choices: totals (K,) is how often each kind was made."""
 
     def __init__(self, mdp: MDP, choices: Choices, totals: Floats) -> None:
         weighed = totals > 0  # choices of weight zero may lie where there is no finite value
         if not weighed.all():
-            choices, totals = choices.only(weighed), totals[weighed]
+            choices, totals = choices.select_kinds(weighed), totals[weighed]
         self.mdp, self.choices, self.totals = mdp, choices, totals
         self._later = 0 if mdp.horizon is None else 1  # with a horizon the next state has the values of the next step
 
@@ -55,14 +55,14 @@ class Chosen:
         row = np.concatenate([of, np.arange(here.size)])
         return places, sp.csr_array(sp.coo_array((share, (row, column)), shape=(here.size, places.size)))
 
-    def source(self, often: Floats) -> Any:
-        """Return m for candidates chosen `often` (J,): (S,), (H, S) with a horizon, or (G, S) with goals.
+    def source(self, counts: Floats) -> Any:
+        """Return m for candidates chosen `counts` (J,): (S,), (H, S) with a horizon, or (G, S) with goals.
 
         The last is sparse, and so is a large (H, S).
         """
         n, (places, seen), goals = self.mdp.n_states, self._seen, self.choices.goals
-        mass = -(seen.T @ often)
-        mass[np.abs(mass) <= ROUNDING * often.max(initial=0.0)] = 0.0
+        mass = -(seen.T @ counts)
+        mass[np.abs(mass) <= ROUNDING * counts.max(initial=0.0)] = 0.0
         if goals is not None:
             m = sp.csr_array(sp.coo_array((mass, (places // n, places % n)), shape=(goals.size, n)))
             m.eliminate_zeros()
@@ -73,26 +73,30 @@ class Chosen:
         out.ravel()[places] = mass
         return out
 
-    def collected(self, often: Floats) -> Floats:
+    def collected(self, counts: Floats) -> Floats:
         """Return Σ n(s,a) f(s,a), (d,)."""
         mdp = self.mdp
         rows = self.choices.row if mdp.state_action else self.choices.row // mdp.n_actions
-        return mdp.counts(np.bincount(rows, often, mdp.feature_rows.shape[0]).astype(np.float64))
+        return mdp.counts(np.bincount(rows, counts, mdp.feature_rows.shape[0]).astype(np.float64))
 
-    def constant(self, often: Floats) -> float:
+    def constant(self, counts: Floats) -> float:
         """Return the part of L that does not depend on θ: Σ n(s,a) (log π₀(a|s) + log p(s'|s,a))."""
         base = self.mdp.log_reference
-        logs = self.choices.log_chance if base is None else self.choices.log_chance + base.ravel()[self.choices.row]
-        return float(often @ logs)
+        logs = (
+            self.choices.log_probability
+            if base is None
+            else self.choices.log_probability + base.ravel()[self.choices.row]
+        )
+        return float(counts @ logs)
 
-    def shared_out(self, reward: Floats, solution: Solution | GoalsSolution) -> tuple[float, Floats]:
+    def value_and_candidates(self, reward: Floats, solution: Solution | GoalsSolution) -> tuple[float, Floats]:
         """Return L, and n (J,) of every candidate: its posterior probability under the solution times the total."""
-        logs, share = self.of_kinds(reward, solution)
+        logs, share = self.kind_log_probabilities(reward, solution)
         return float(self.totals @ logs), self.totals[self.choices.of] * share
 
-    def of_kinds(self, reward: Floats, solution: Solution | GoalsSolution) -> tuple[Floats, Floats]:
+    def kind_log_probabilities(self, reward: Floats, solution: Solution | GoalsSolution) -> tuple[Floats, Floats]:
         """Return the log-probability of each kind, (K,), and the posterior probability of each candidate, (J,)."""
-        logs, of, first = self.log_policy(reward, solution) + self.choices.log_chance, self.choices.of, self._first
+        logs, of, first = self.log_policy(reward, solution) + self.choices.log_probability, self.choices.of, self._first
         top = np.maximum.reduceat(logs, first)
         share = np.exp(logs - top[of])
         sums = np.add.reduceat(share, first)

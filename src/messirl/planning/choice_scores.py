@@ -22,11 +22,11 @@ from messirl.data.choices import Choices, choice_keys, choices_of, kinds_of
 from messirl.data.feature_scale import feature_spread
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.planning.choice_likelihood import Chosen
+from messirl.planning.choice_likelihood import ChoiceLikelihood
 from messirl.planning.goal_conditioned import GoalsModel
-from messirl.planning.goal_derivatives import OutOfReach, goals_slopes
-from messirl.planning.planner import Model, Planner, where_met
-from messirl.planning.value_derivatives import differences, slopes
+from messirl.planning.goal_derivatives import OutOfReach, goals_gradients
+from messirl.planning.planner import Model, Planner, solution_from_start
+from messirl.planning.value_derivatives import differences, stepwise_gradients
 
 
 def choice_scores(mdp: MDP, theta: Floats, choices: Choices, model: Model | GoalsModel, start: Floats) -> Floats:
@@ -38,19 +38,19 @@ def choice_scores(mdp: MDP, theta: Floats, choices: Choices, model: Model | Goal
     Scores are central differences of the exact log-probabilities where one factorisation serves most goals but not
     all, since a system per goal would take many times as long.
     """
-    chosen, reward = Chosen(mdp, choices, np.ones(choices.group.size)), mdp.reward(theta)
+    chosen, reward = ChoiceLikelihood(mdp, choices, np.ones(choices.group.size)), mdp.reward(theta)
     try:
         gap = _gaps(mdp, reward, chosen, model, start)
     except OutOfReach:
 
         def log_probability(at: Floats) -> Floats:
             there = mdp.reward(at)
-            return chosen.of_kinds(there, model.solve(there))[0]
+            return chosen.kind_log_probabilities(there, model.solve(there))[0]
 
         return differences(log_probability, theta, feature_spread(mdp)).T
-    if choices.certain:
+    if choices.has_single_candidates:
         return gap
-    _, share = chosen.of_kinds(reward, model.solve(reward))
+    _, share = chosen.kind_log_probabilities(reward, model.solve(reward))
     places = (choices.of, np.arange(share.size))
     return np.asarray(sp.csr_array((share, places), shape=(choices.group.size, share.size)) @ gap)
 
@@ -59,14 +59,14 @@ def choice_scores(mdp: MDP, theta: Floats, choices: Choices, model: Model | Goal
 class Alternatives:
     """Alternatives to the observed choices, in the places (states, at a step or towards a goal) where these were made.
 
-    trip, at : (N,) the trajectory of every choice, and the place where it was made
+    trajectory, at : (N,) the trajectory of every choice, and the place where it was made
     place : (J,) the place of every alternative, sorted
     score : (J, d) ∇ log of its probability
     probability : (J,)
     chosen : (K, d) the scores of the kinds of choices that were made
     """
 
-    trip: Ints
+    trajectory: Ints
     at: Ints
     place: Ints
     score: Floats
@@ -85,7 +85,7 @@ class Alternatives:
         """
         weighed = np.sqrt(self.probability)[:, None] * (self.score @ root)
         first = np.searchsorted(self.place, np.arange(self.place[-1] + 2))
-        label = labels[self.trip]
+        label = labels[self.trajectory]
         order = np.lexsort((self.at, label))
         ends = np.searchsorted(label[order], np.arange(labels.max() + 2))
         for begin, end in pairwise(ends):
@@ -112,14 +112,14 @@ def alternatives_of(
     every = Choices(none, none, *kinds_of(mdp, places[of] * width + after, recorded=recorded), choices.goals)
     reward = mdp.reward(theta)
     with np.errstate(invalid="ignore"):  # alternatives that lead to where no trajectory can end
-        logs, _ = Chosen(mdp, every, np.ones(of.size)).of_kinds(reward, model.solve(reward))
+        logs, _ = ChoiceLikelihood(mdp, every, np.ones(of.size)).kind_log_probabilities(reward, model.solve(reward))
     possible = np.isfinite(logs)
     of, after, probability = of[possible], after[possible], np.exp(logs[possible])
-    score = choice_scores(mdp, theta, every.only(possible), model, start)
+    score = choice_scores(mdp, theta, every.select_kinds(possible), model, start)
     number = None if choices.goals is None else choices.group[choices.kind]
     made = np.unique(choice_keys(mdp, trajectories, number))
     chosen = score[np.searchsorted(places[of] * width + after, made)]
-    return Alternatives(choices.trip, at[choices.kind], of, score, probability, chosen)
+    return Alternatives(choices.trajectory, at[choices.kind], of, score, probability, chosen)
 
 
 def _ways_on(mdp: MDP, states: Ints, *, recorded: bool) -> tuple[Ints, Ints]:
@@ -138,7 +138,7 @@ def _ways_on(mdp: MDP, states: Ints, *, recorded: bool) -> tuple[Ints, Ints]:
     return keys // mdp.n_states, keys % mdp.n_states
 
 
-def _gaps(mdp: MDP, reward: Floats, chosen: Chosen, model: Model | GoalsModel, start: Floats) -> Floats:
+def _gaps(mdp: MDP, reward: Floats, chosen: ChoiceLikelihood, model: Model | GoalsModel, start: Floats) -> Floats:
     """Return A_f of every candidate, (J, d)."""
     choices, features = chosen.choices, mdp.feature_rows
     gap, group = np.zeros((choices.row.size, mdp.n_features)), choices.group[choices.of]
@@ -157,29 +157,31 @@ def trajectory_scores(mdp: MDP, theta: Floats, trajectories: Trajectories, start
     start : (S,) weights of initial states; all states that these trajectories visit are added to it
     """
     choices, n = choices_of(mdp, trajectories), len(trajectories)
-    if choices.trip.size == 0:
+    if choices.trajectory.size == 0:
         return np.zeros((n, mdp.n_features))
     begin = start + np.bincount(trajectories.states, minlength=mdp.n_states)
     if trajectories.goals is None:
         planner = Planner(mdp, "causal", begin)
     else:
-        planner = Planner.for_trips(mdp, "causal", trajectories.first, trajectories.goals, np.ones(n))
+        planner = Planner.for_goals(mdp, "causal", trajectories.first, trajectories.goals, np.ones(n))
     of_kinds = choice_scores(mdp, theta, choices, planner.model, begin)
-    made = sp.csr_array((np.ones(choices.trip.size), (choices.trip, choices.kind)), shape=(n, choices.group.size))
+    made = sp.csr_array(
+        (np.ones(choices.trajectory.size), (choices.trajectory, choices.kind)), shape=(n, choices.group.size)
+    )
     return np.asarray(made @ of_kinds)
 
 
 def _slopes(
-    mdp: MDP, reward: Floats, chosen: Chosen, model: Model | GoalsModel, start: Floats
+    mdp: MDP, reward: Floats, chosen: ChoiceLikelihood, model: Model | GoalsModel, start: Floats
 ) -> Iterator[tuple[int, Floats, Floats]]:
     """Yield, for each group of choices (step or goal), its number and ∇V (S, d) before and after the choice."""
     if not isinstance(model, GoalsModel):
-        yield from slopes(mdp, where_met(mdp, reward, start).table)
+        yield from stepwise_gradients(mdp, solution_from_start(mdp, reward, start).table)
         return
     if model.shared:
-        for number, towards in enumerate(goals_slopes(model.solve(reward), chosen.needed)):
+        for number, towards in enumerate(goals_gradients(model.solve(reward), chosen.needed)):
             yield number, towards, towards
         return
     for number, goal in enumerate(model.goals.tolist()):
-        for _, here, ahead in slopes(mdp, where_met(mdp, reward, start, goal).table, goal):
+        for _, here, ahead in stepwise_gradients(mdp, solution_from_start(mdp, reward, start, goal).table, goal):
             yield number, here, ahead

@@ -11,7 +11,7 @@ from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
 from messirl.data.validation import Fault, unfinished
 from messirl.planning.kernels.graph import FOREVER
-from messirl.planning.likelihood import move_probability
+from messirl.planning.likelihood import transition_probability
 from messirl.planning.planner import model_for
 from messirl.planning.reachability import arcs_of, ends_of, lifespan, next_step, structure_of
 
@@ -38,7 +38,7 @@ def dead_end_faults(mdp: MDP, trajectories: Trajectories) -> Iterator[Fault]:
     if trajectories.actions is not None:
         wrong = ~usable[np.arange(left.size), trajectories.actions]
     else:
-        wrong = move_probability(mdp, usable.astype(np.float64), states, trajectories.states[left + 1]) == 0.0
+        wrong = transition_probability(mdp, usable.astype(np.float64), states, trajectories.states[left + 1]) == 0.0
     bad, first = np.unique(np.repeat(np.arange(len(trajectories)), trajectories.lengths - 1)[wrong], return_index=True)
     ahead: dict[int | None, Ints] = {}
     for i, at in zip(bad.tolist(), np.flatnonzero(wrong)[first].tolist(), strict=True):

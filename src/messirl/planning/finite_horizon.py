@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from messirl._memory_guard import foresee
+from messirl._memory_guard import check_memory
 from messirl._types import Flags, Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.planning._validation import check_allowed
-from messirl.planning.backups import Walk, backward
+from messirl.planning.backups import ForwardPass, backward
 from messirl.planning.kernels.bellman import hard_sweep
 from messirl.planning.memory_layout import NONE, Terms, aligned, layout_of, terms_of, usable_actions
 from messirl.planning.reachability import lifespan
@@ -107,7 +107,7 @@ class FiniteModel:
 
     def _foresee(self, tables: int) -> None:
         """Raise a MemoryError if `tables` numbers per state and step do not fit."""
-        foresee(
+        check_memory(
             f"values or policies of all {self.horizon} steps, {self.mdp.n_states} states and {self.mdp.n_actions} "
             "actions",
             8.0 * self.horizon * tables * layout_of(self.mdp).padded,
@@ -180,7 +180,7 @@ class FiniteSolution(Solution):
         mdp, layout, once = self.mdp, layout_of(self.mdp), source.ndim == 1
         begin = source if once else np.asarray(source[:1].toarray() if sp.issparse(source) else source[:1])[0]
         moving = mdp.memo("moving", lambda: layout.pad(np.asarray(mdp.allowed.any(axis=1))))
-        walk = Walk(layout, mdp.discount, moving, layout.pad(begin), once=once, steps=steps)
+        walk = ForwardPass(layout, mdp.discount, moving, layout.pad(begin), once=once, steps=steps)
         for first, values, policy in self._pieces():
             if seen is not None:
                 seen(first, values)

@@ -23,11 +23,11 @@ import scipy.sparse as sp
 from messirl._types import Flags, Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.planning.infinite_horizon import StationaryModel
-from messirl.planning.iterative_paths import Iterated, Rows, Slow, by_rows
+from messirl.planning.iterative_paths import IterativeSolution, NotCertified, Rows, as_csr
 from messirl.planning.kernels.graph import path_flows
-from messirl.planning.multithreading import MOST, on_threads
+from messirl.planning.multithreading import MOST, run_on_threads
 from messirl.planning.reachability import Arcs, reach, reachable
-from messirl.planning.recursive_logit import PathModel, Places, connections_fill_in, m_matrix_lu, moves_of
+from messirl.planning.recursive_logit import PathModel, SystemAssembly, arcs_by_state, connections_fill_in, m_matrix_lu
 from messirl.planning.solution import Expectation, NoFiniteValue, Visits
 from messirl.planning.solve_counter import counted
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Trips:
+class GoalGroups:
     """Distinct goals (G,), weights of the start states of their trajectories (G, S), and all reachable states (S,)."""
 
     goals: Ints
@@ -50,12 +50,12 @@ class Trips:
     within: Flags
 
 
-def trips_of(mdp: MDP, first: Ints, goals: Ints, weights: Floats) -> Trips:
+def group_by_goal(mdp: MDP, first: Ints, goals: Ints, weights: Floats) -> GoalGroups:
     """Group trajectories by goal."""
     distinct, column = np.unique(goals, return_inverse=True)
     shape = (distinct.size, mdp.n_states)
     starts = sp.csr_array(sp.coo_array((weights, (column, first)), shape=shape))
-    return Trips(distinct, starts, reachable(mdp, np.bincount(first, weights, mdp.n_states).astype(np.float64)))
+    return GoalGroups(distinct, starts, reachable(mdp, np.bincount(first, weights, mdp.n_states).astype(np.float64)))
 
 
 class GoalsModel:
@@ -74,7 +74,7 @@ class GoalsModel:
         self._cached: dict[int, StationaryModel] = {}
         self._met: dict[int, Flags] = {}
 
-    def towards(self, goal: int) -> StationaryModel:
+    def model_of_goal(self, goal: int) -> StationaryModel:
         """Return the model of one goal; it is cached where it warm-starts, and otherwise while memory allows."""
         found = self._cached.get(goal)
         if found is None:
@@ -99,13 +99,13 @@ class GoalsModel:
         """The actions that the model may take towards any goal, (S, A)."""
         live = np.zeros((self.mdp.n_states, self.mdp.n_actions), dtype=bool)
         for goal in self.goals.tolist():
-            live |= self.towards(goal).live
+            live |= self.model_of_goal(goal).live
         return live
 
-    def everywhere(self) -> sp.csr_array:
+    def uniform_start(self) -> sp.csr_array:
         """Return starts (G, S), for each goal uniform over the reachable states that can still reach it."""
         assert self.starts is not None
-        arcs, rows = self.meetings[0], []
+        arcs, rows = self.reachable_transitions[0], []
         for number, goal in enumerate(self.goals.tolist()):
             before = arcs.source != goal
             begin, end = np.zeros(self.mdp.n_states, dtype=bool), np.arange(self.mdp.n_states) == goal
@@ -114,7 +114,7 @@ class GoalsModel:
             if self.shared:
                 met &= reach((arcs.target[before], arcs.source[before]), end)
             else:
-                met &= self.towards(goal).structure.alive
+                met &= self.model_of_goal(goal).structure.alive
             rows.append(sp.csr_array(float(self.starts[[number]].sum()) * met[None] / max(int(met.sum()), 1)))
         return sp.csr_array(sp.vstack(rows))
 
@@ -124,15 +124,15 @@ class GoalsModel:
         return self.shared and connections_fill_in(self.mdp, self.within)
 
     @cached_property
-    def meetings(self) -> tuple[Arcs, Places]:
+    def reachable_transitions(self) -> tuple[Arcs, SystemAssembly]:
         """The transitions that trajectories can reach and their places in the shared system, cached."""
-        kept: dict[bytes, tuple[Arcs, Places]] = self.mdp.memo("meetings", dict)
+        kept: dict[bytes, tuple[Arcs, SystemAssembly]] = self.mdp.memo("meetings", dict)
         key = self.within.tobytes()
         if key not in kept:
             kept.clear()
-            moves = moves_of(self.mdp)
+            moves = arcs_by_state(self.mdp)
             moves = moves.where(self.within[moves.source])
-            kept[key] = moves, Places(moves.source, moves.target, self.mdp.n_states)
+            kept[key] = moves, SystemAssembly(moves.source, moves.target, self.mdp.n_states)
         return kept[key]
 
     @counted
@@ -149,7 +149,7 @@ class GoalsSolution:
         self.system = None
         if model.shared:
             few = model.goals.size <= FEW
-            self.system = GoalSystem(model.mdp, reward, *model.meetings, iterate=model.iterates, few=few)
+            self.system = GoalSystem(model.mdp, reward, *model.reachable_transitions, iterate=model.iterates, few=few)
 
     def expectation(self, starts: Any, *, steps: bool = True) -> Expectation:
         """Return Σ starts · V over goals and states, and the visits from `starts` summed over goals.
@@ -165,7 +165,7 @@ class GoalsSolution:
                 solved = found.solved
                 value += system.add(found, sources, states, flows)
             for g in np.flatnonzero(~solved):
-                alone = self.model.towards(int(goals[g])).solve(self.reward).expectation(sources[g], steps=steps)
+                alone = self.model.model_of_goal(int(goals[g])).solve(self.reward).expectation(sources[g], steps=steps)
                 value += alone.log_partition
                 states += alone.visits.states
                 if alone.visits.steps is not None:
@@ -186,7 +186,7 @@ class GoalsSolution:
 
         def iterated(chunk: tuple[Ints, Floats]) -> T | None:
             assert system is not None
-            with contextlib.suppress(Slow):
+            with contextlib.suppress(NotCertified):
                 return asked(system, *chunk, True)
             return None
 
@@ -194,7 +194,7 @@ class GoalsSolution:
             found: list[T | None] = [None] * len(some)
             if system is not None:
                 if system.iterates:
-                    found = on_threads(iterated, some)
+                    found = run_on_threads(iterated, some)
                     system.iterates = None not in found  # a slow iteration is not tried again
                 found = [
                     asked(system, *chunk, False) if part is None else part
@@ -211,7 +211,7 @@ class GoalsSolution:
                     with np.errstate(divide="ignore"):
                         yield goal, np.log(z[g])
                 else:
-                    yield goal, self.model.towards(goal).solve(self.reward).values
+                    yield goal, self.model.model_of_goal(goal).solve(self.reward).values
 
     def chunks(self, table: Any) -> Iterator[tuple[Ints, Floats]]:
         """Yield chunks of goals and their rows of a table (G, S)."""
@@ -236,11 +236,11 @@ class GoalSystem:
     """I − M over the transitions that trajectories can reach, factorised once for all goals or solved by iteration."""
 
     def __init__(
-        self, mdp: MDP, reward: Floats, moves: Arcs, places: Places, *, iterate: bool = False, few: bool = False
+        self, mdp: MDP, reward: Floats, moves: Arcs, places: SystemAssembly, *, iterate: bool = False, few: bool = False
     ) -> None:
         self.moves, self.places, self.few = moves, places, few
         with np.errstate(over="ignore"):
-            self.gain = np.exp(self.moves.worth(reward, mdp.log_reference))
+            self.gain = np.exp(self.moves.rewards(reward, mdp.log_reference))
             self.end = np.exp(reward) if reward.ndim == 1 else np.ones(mdp.n_states)
             self._finite = bool(np.isfinite(self.gain.sum()))
         self.iterates = iterate and self._finite
@@ -260,7 +260,7 @@ class GoalSystem:
     def _both_ways(self) -> tuple[Rows, Rows]:
         """M and its transpose, by rows."""
         matrix = self.places.matrix(self.gain)
-        return by_rows(matrix), by_rows(sp.csr_array(matrix.T))
+        return as_csr(matrix), as_csr(sp.csr_array(matrix.T))
 
     def _at(self, goals: Ints, states: Ints) -> tuple[Ints, Ints]:
         """Return which of the `states`, left or entered by transitions, are goals, and the index of each goal."""
@@ -277,15 +277,15 @@ class GoalSystem:
         z, solved, _ = self._solved(goals, needed != 0, iterate=iterate)
         return z, solved
 
-    def _solved(self, goals: Ints, needed: Flags, *, iterate: bool) -> tuple[Floats, Flags, Iterated | None]:
+    def _solved(self, goals: Ints, needed: Flags, *, iterate: bool) -> tuple[Floats, Flags, IterativeSolution | None]:
         """Return `values` and the iteration that found them, or None after a factorisation."""
         at = np.arange(goals.size)
         if iterate:
             right = np.zeros((needed.shape[1], goals.size))
             right[goals, at] = self.end[goals]
-            found = Iterated(*self._both_ways, right, right, goals)
+            found = IterativeSolution(*self._both_ways, right, right, goals)
             z = found.z.T
-            return z, ~found.hopeless & (np.where(needed, z, 1.0).min(axis=1) > SMALLEST), found
+            return z, ~found.diverges & (np.where(needed, z, 1.0).min(axis=1) > SMALLEST), found
         if self.lu is None:
             return np.zeros(needed.shape), np.zeros(goals.size, dtype=bool), None
         unit = np.zeros((needed.shape[1], goals.size), order="F")
@@ -296,7 +296,7 @@ class GoalSystem:
             reached = np.where(needed, z, 1.0).min(axis=1) > SMALLEST
             return z, reached & np.isfinite(z).all(axis=1) & (z.min(axis=1) >= 0.0), None
 
-    def _flows(self, goals: Ints, z: Floats, rest: Floats, solved: Flags, found: Iterated | None) -> Floats:
+    def _flows(self, goals: Ints, z: Floats, rest: Floats, solved: Flags, found: IterativeSolution | None) -> Floats:
         """Return y (G, S), visits over z, of the goals that are `solved`, from the source `rest` (G, S)."""
         begins = rest != 0
         if found is not None:

@@ -26,7 +26,7 @@ class OutOfReach(Exception):
     """Some goal needs a system of its own."""
 
 
-def goals_curvature(solution: GoalsSolution, source: Any) -> Floats:
+def goals_hessian(solution: GoalsSolution, source: Any) -> Floats:
     """Return ∇² Σ m V, (d, d), from a source (G, S)."""
     system = _shared(solution)
     own, ending = _features(solution)
@@ -41,7 +41,7 @@ def goals_curvature(solution: GoalsSolution, source: Any) -> Floats:
     return hessian + np.tril(hessian, -1).T
 
 
-def goals_slopes(solution: GoalsSolution, needed: Any) -> Iterator[Floats]:
+def goals_gradients(solution: GoalsSolution, needed: Any) -> Iterator[Floats]:
     """Yield ∇V (S, d) towards each goal, valid where `needed` (G, S) is not zero."""
     system = _shared(solution)
     own, ending = _features(solution)
@@ -65,7 +65,7 @@ def _check(system: GoalSystem, solved: Flags) -> None:
 
 def _features(solution: GoalsSolution) -> tuple[Floats, Floats | None]:
     """Return the features of every transition, (E, d), and those of states, (S, d), or None with state-action ones."""
-    mdp, moves = solution.model.mdp, solution.model.meetings[0]
+    mdp, moves = solution.model.mdp, solution.model.reachable_transitions[0]
     rows = mdp.feature_rows.toarray() if sp.issparse(mdp.feature_rows) else mdp.feature_rows
     if mdp.state_action:
         return np.ascontiguousarray(rows[moves.source * mdp.n_actions + moves.action]), None

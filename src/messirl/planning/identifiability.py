@@ -22,7 +22,7 @@ import numpy as np
 from messirl._types import Floats, Ints
 from messirl.data.feature_scale import feature_spread
 from messirl.data.mdp import MDP
-from messirl.planning.random_probes import Endless, Finite, Local, Probe
+from messirl.planning.random_probes import FiniteHorizonProbe, LocalProbe, Probe, StationaryProbe
 from messirl.planning.reachability import structure_of
 
 RELATIVE = 1e-10  # share of the largest eigenvalue below which an eigenvalue counts as zero
@@ -47,7 +47,7 @@ def unidentified(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausa
 def _probes(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausal: bool) -> Iterator[Probe | None]:
     """Yield the probes of a problem, the cheap ones first; None where probing would be too expensive."""
     if mdp.horizon is not None:
-        yield Finite(mdp, start, noncausal=noncausal)
+        yield FiniteHorizonProbe(mdp, start, noncausal=noncausal)
         return
     aims: list[int | None] = [None]
     if goals is not None:
@@ -56,10 +56,10 @@ def _probes(mdp: MDP, start: Floats | None, goals: Ints | None, *, noncausal: bo
     for number, goal in enumerate(aims):
         structure = structure_of(mdp, goal)
         if number == 0 and mdp.n_states > SMALL:
-            yield Local(mdp, structure, start)
+            yield LocalProbe(mdp, structure, start)
         if mdp.must_end and mdp.n_states > FACTORED:
             yield None
-        yield Endless(mdp, structure, start, at_once=mdp.must_end or mdp.n_states <= SMALL)
+        yield StationaryProbe(mdp, structure, start, at_once=mdp.must_end or mdp.n_states <= SMALL)
 
 
 class _Unseen:
@@ -91,7 +91,7 @@ class _Unseen:
     def _seen(self, probe: Probe, v: Floats) -> tuple[list[tuple[int, Ints]], float]:
         """Return a random choice of the first steps and places (a·S + s) where v makes a gap, and the least gap."""
         wanted, picks, last, least = probe.crowd * (len(self.basis) + 4), [], 0, 0.0
-        for step, largest, values, gaps in probe.look(v):
+        for step, largest, values, gaps in probe.gaps_by_step(v):
             if last and step > last:
                 break
             least = max(ROUNDING * max(values, 1.0), np.sqrt(RELATIVE) * float(np.linalg.norm(v * self._size)))

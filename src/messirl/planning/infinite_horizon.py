@@ -38,7 +38,7 @@ TOO_LONG = (
 OVERFLOW = "the values are too large to compute: use smaller rewards"
 
 
-class Part(NamedTuple):
+class SignedPart(NamedTuple):
     """The part of a source that has one sign: its mass, and its distribution."""
 
     sign: float
@@ -46,18 +46,18 @@ class Part(NamedTuple):
     source: Floats
 
 
-def parts_of(source: Floats) -> list[Part]:
+def split_by_sign(source: Floats) -> list[SignedPart]:
     """Split a source (S,) into its positive and negative parts, each normalised to sum to one.
 
     A source that is nowhere negative is one part of sign 0, as it is.
     """
     if (source >= 0.0).all():
-        return [Part(0.0, 1.0, source)]
+        return [SignedPart(0.0, 1.0, source)]
     parts = []
     for sign in (1.0, -1.0):
         part = np.maximum(sign * source, 0.0)
         mass = float(part.sum())
-        parts.append(Part(sign, mass, part / max(mass, np.finfo(float).tiny)))
+        parts.append(SignedPart(sign, mass, part / max(mass, np.finfo(float).tiny)))
     return parts
 
 
@@ -85,7 +85,7 @@ class StationaryModel:
         """The actions that the model may take, (S, A)."""
         return self.structure.live
 
-    def everywhere(self) -> Floats:
+    def uniform_start(self) -> Floats:
         """Return the uniform start distribution over the states that have a value and do not end, (S,)."""
         inner = self.structure.alive & ~self.structure.ends
         return np.asarray(inner / max(int(inner.sum()), 1))
@@ -236,17 +236,17 @@ class StationaryModel:
             if found is not None:
                 self._signed = (self._signed[0], found, size)
                 return found
-        both = [part.mass * self.visits(chain, part.source, part.sign) for part in parts_of(source)]
+        both = [part.mass * self.visits(chain, part.source, part.sign) for part in split_by_sign(source)]
         self._signed = (mass, both[0] - both[1], both[0] + both[1])
         return self._signed[1]
 
-    def recalled(self, parts: Sequence[Part]) -> tuple[Floats, list[Floats]] | None:
+    def recalled(self, parts: Sequence[SignedPart]) -> tuple[Floats, list[Floats]] | None:
         """Return the last values and the visits of each part (S,), if they are from these sources; else None."""
         known = [self._visits_from(part.source, part.sign) for part in parts]
         same = [last for last in known if last is not None]
         return (self._values, same) if self._values is not None and len(same) == len(parts) else None
 
-    def remember(self, values: Floats, parts: Sequence[Part], visits: Sequence[Floats]) -> None:
+    def remember(self, values: Floats, parts: Sequence[SignedPart], visits: Sequence[Floats]) -> None:
         """Store the warm start of the next solve."""
         self._values = values if self.structure.alive.all() else np.where(self.structure.alive, values, -np.inf)
         self._visits |= {part.sign: (part.source, found) for part, found in zip(parts, visits, strict=True)}

@@ -10,7 +10,8 @@ Every solution has a certificate. A vector d ≥ 0 with (I − P) d ≥ ½ bound
     |log z − log ẑ| ≤ 2 d · max_s |r(s)| / z(s) to first order,     Σ_s |ρ − ρ̂| ≤ 2 dᵀ |r|,
 
 where r is the residual of the values, or of the visits ρ = m + Pᵀ ρ. A vector w ≥ 0, w ≠ 0, with M w ≥ w proves
-instead that the spectral radius is at least one, so no finite z exists. Where neither is found soon, `Slow` is raised.
+instead that the spectral radius is at least one, so no finite z exists. Where neither is found soon, `NotCertified` is
+raised.
 
 Reference: Berman, Plemmons: Nonnegative Matrices in the Mathematical Sciences, chapters 2 (spectral radius) and 6.
 """
@@ -43,7 +44,7 @@ ROUNDING, ROUNDED = 2e-14, 1e-9  # a residual that is rounding, and the error bo
 Rows = tuple[Ints, Any, Floats]  # a sparse matrix by rows (CSR): row pointer, columns, entries
 
 
-class Slow(Exception):
+class NotCertified(Exception):
     """The iteration found no solution with a certificate."""
 
 
@@ -66,10 +67,10 @@ def fills_in(pattern: sp.csr_array) -> bool:
     return bool(width**3 > max(LEAST_WORK, ADVANTAGE * (n / width + SWEEPS) * pattern.nnz))
 
 
-class Iterated:
+class IterativeSolution:
     """Solution z (n, k) of z = right + M z, each column without the row `held` of M, and the visits that follow.
 
-    matrix, transposed : M (n, n), no entry negative, and Mᵀ, both `by_rows`
+    matrix, transposed : M (n, n), no entry negative, and Mᵀ, both `as_csr`
     right, begin : (n, k) right-hand sides, and starting values that are at most z
     held : (k,) the row that each column lacks, or None
     """
@@ -77,10 +78,10 @@ class Iterated:
     def __init__(self, matrix: Rows, transposed: Rows, right: Floats, begin: Floats, held: Ints | None = None) -> None:
         self.matrix, self.transposed = matrix, transposed
         self.held = np.zeros(0, dtype=np.int64) if held is None else held
-        self.hopeless: Flags = np.zeros(right.shape[1], dtype=bool)  # (k,) provably without a finite z
+        self.diverges: Flags = np.zeros(right.shape[1], dtype=bool)  # (k,) provably without a finite z
         self.z = self._values(right, begin)
         self._steps: Floats = np.zeros_like(right)  # d; 2 d bounds the expected number of steps
-        if not self.hopeless.all():
+        if not self.diverges.all():
             self._certify(right)
 
     def visits(self, source: Floats) -> Floats:
@@ -110,7 +111,7 @@ class Iterated:
             before = error
             found = found + unit * _solved(self.transposed, back, self.z / unit, residual / unit, enough=enough)
         if not error <= TRUSTED:
-            raise Slow
+            raise NotCertified
         return found
 
     def _values(self, right: Floats, begin: Floats) -> Floats:
@@ -120,15 +121,15 @@ class Iterated:
                 before = z
                 z, settled, top = sweep(*self.matrix, self.held, right, before, FLUSHED, SETTLED)
                 if not np.isfinite(top).all():
-                    raise Slow
+                    raise NotCertified
                 if number >= UNSETTLED and number & (number - 1) == 0:  # at powers of two
-                    self.hopeless |= ~settled & self._grows(np.maximum(z - before, 0.0))
-                if (settled | self.hopeless).all():
+                    self.diverges |= ~settled & self._grows(np.maximum(z - before, 0.0))
+                if (settled | self.diverges).all():
                     break
         worst = np.inf
         for _ in range(PASSES):
             unit = np.where(z > 0, z, 1.0)
-            residual = np.where(self.hopeless, 0.0, (self._ahead(z) + right - z) / unit)
+            residual = np.where(self.diverges, 0.0, (self._ahead(z) + right - z) / unit)
             worst, last = float(np.abs(residual).max(initial=0.0)), worst
             if worst <= 0.1 * TARGET or not worst < 0.5 * last:
                 break
@@ -136,27 +137,27 @@ class Iterated:
             negative = (z * change).min(axis=0) < 0
             if negative.any():
                 # Above a spectral radius of one the solution turns negative, and its magnitude proves divergence.
-                self.hopeless |= negative & self._grows(np.maximum(-z * change, 0.0))
-                if (negative & ~self.hopeless).any():
-                    raise Slow
-            z = z * np.where(self.hopeless, 1.0, change)
+                self.diverges |= negative & self._grows(np.maximum(-z * change, 0.0))
+                if (negative & ~self.diverges).any():
+                    raise NotCertified
+            z = z * np.where(self.diverges, 1.0, change)
         return z
 
     def _certify(self, right: Floats) -> None:
         """Bound the error of log z by its residual and the expected number of steps; raise Slow if that fails."""
         unit, there = np.where(self.z > 0, self.z, 1.0), (self.z > 0).astype(np.float64)
-        self._cleared(there)[:, self.hopeless] = 0.0
+        self._cleared(there)[:, self.diverges] = 0.0
 
         self._steps = _solved(self.matrix, self.z, self._cleared(1.0 / unit), there, least=0.25)
         residual = np.abs(self._ahead(self.z) + right - self.z) / unit
-        residual[:, self.hopeless] = 0.0
+        residual[:, self.diverges] = 0.0
         sure = self._steps.min() >= 0.0 and bool(
             (self._steps - self._ahead(self.z * self._steps) / unit >= 0.5 * there).all()
         )
         left = float(residual.max())
         error = 2.0 * float(self._steps.max()) * left
         if not (sure and (error <= TRUSTED or (left <= ROUNDING and error <= ROUNDED))):
-            raise Slow
+            raise NotCertified
 
     def _ahead(self, z: Floats) -> Floats:
         """Return M z, each column without its row."""
@@ -184,7 +185,7 @@ class Iterated:
         return found
 
 
-def by_rows(matrix: sp.csr_array) -> Rows:
+def as_csr(matrix: sp.csr_array) -> Rows:
     """Return a sparse matrix as the kernels take it; unsigned indices spare Numba the check for negative ones."""
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint32), matrix.data
 

@@ -18,10 +18,10 @@ from scipy.special import logsumexp
 from messirl._types import Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.data.transition_index import chances
+from messirl.data.transition_index import transition_probabilities
 from messirl.data.validation import check_trajectories
 from messirl.planning._validation import check_probabilities, checked_policy
-from messirl.planning.planner import values_by_goal, where_met
+from messirl.planning.planner import solution_from_start, values_by_goal
 from messirl.planning.policy_chain import chain_matrix
 from messirl.planning.reachability import ends_of
 from messirl.planning.solution import NoFiniteValue
@@ -76,7 +76,7 @@ def finite_log_likelihood(mdp: MDP, logs: Callable[[Trajectories], Floats], traj
     try:
         return logs(trajectories)
     except NoFiniteValue:
-        for label in (parts_of_states(mdp)[trajectories.first], trajectories.first):
+        for label in (state_components(mdp)[trajectories.first], trajectories.first):
             groups = np.unique(label, return_inverse=True)[1]
             if groups.max() > 0:
                 out = np.empty(len(trajectories))
@@ -86,7 +86,7 @@ def finite_log_likelihood(mdp: MDP, logs: Callable[[Trajectories], Floats], traj
         return np.full(len(trajectories), -np.inf)
 
 
-def parts_of_states(mdp: MDP) -> Ints:
+def state_components(mdp: MDP) -> Ints:
     """Return the connected component of each state, (S,): no transition leads from one to another."""
 
     def build() -> Ints:
@@ -102,10 +102,12 @@ def log_policies(
     """Yield, goal by goal, the trajectories that have it and log π towards it, valid in the states they visit."""
     goals = trajectories.goals
     if goals is None:
-        known = where_met(mdp, reward, start).values if values is None else values
+        known = solution_from_start(mdp, reward, start).values if values is None else values
         visited = trajectories.states
         if mdp.horizon is None and not np.isfinite(known[visited]).all():  # perhaps only unreachable from the start
-            known = where_met(mdp, reward, np.bincount(visited, minlength=mdp.n_states).astype(np.float64)).values
+            known = solution_from_start(
+                mdp, reward, np.bincount(visited, minlength=mdp.n_states).astype(np.float64)
+            ).values
         yield np.arange(len(trajectories)), _log_policy(mdp, reward, known, None)
         return
     towards = np.repeat(goals, trajectories.lengths)
@@ -144,9 +146,9 @@ def step_logs(mdp: MDP, log_policy: Floats, trajectories: Trajectories) -> Float
     if trajectories.actions is not None:
         return np.asarray(log_policy[(*where, trajectories.actions)])
     with np.errstate(divide="ignore"):
-        return np.asarray(logsumexp(log_policy[where] + np.log(chances(mdp, states, entered)), axis=1))
+        return np.asarray(logsumexp(log_policy[where] + np.log(transition_probabilities(mdp, states, entered)), axis=1))
 
 
-def move_probability(mdp: MDP, rows: Floats, states: Ints, entered: Ints) -> Floats:
+def transition_probability(mdp: MDP, rows: Floats, states: Ints, entered: Ints) -> Floats:
     """Return Σ_a π(a|s) p(s'|s,a) of every step; rows (N, A) are the policies in the states where the steps start."""
-    return np.asarray((rows * chances(mdp, states, entered)).sum(axis=1))
+    return np.asarray((rows * transition_probabilities(mdp, states, entered)).sum(axis=1))

@@ -20,7 +20,7 @@ from messirl._compiled import LINE
 from messirl._types import Flags, Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.planning.kernels.bellman import B
-from messirl.planning.multithreading import Part, parts_of
+from messirl.planning.multithreading import BlockRange, divide_blocks
 
 NONE: Floats = np.zeros((0, 0))
 STATES_AT_ONCE = 512 * B
@@ -50,7 +50,7 @@ class Layout:
     n_actions: int
     n_states: int
     padded: int  # number of states, padding of the last block included
-    parts: tuple[Part, ...]
+    parts: tuple[BlockRange, ...]
 
     @property
     def dynamics(self) -> tuple[Any, ...]:
@@ -102,17 +102,19 @@ def _build(transitions: sp.csr_array, n_states: int, n_actions: int) -> Layout:
     off = np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
     lanes = np.minimum(np.arange(n_blocks * B, dtype=np.uint32).reshape(-1, B), n_states - 1)
     idx = np.repeat(lanes, slots, axis=0)  # an unused slot leads to the state itself, with p = 0
-    chances = Chances(off * n_actions if shared else off)
+    chances = ProbabilityBlocks(off * n_actions if shared else off)
     for part in _parts(transitions, n_states, n_actions):
         block, lane = part.state // B, part.state % B
         number = off[block] + (part.slot if shared else part.action * per_row[block] + part.within)
         idx[number, lane] = part.successor
         row = number * n_actions + part.action if shared else number
         chances.add(part.first // B, -(-part.last // B), row, lane, part.chance)
-    return Layout(shared, off, idx, chances.own, chances.prob, n_actions, n_states, n_blocks * B, parts_of(off, idx))
+    return Layout(
+        shared, off, idx, chances.own, chances.prob, n_actions, n_states, n_blocks * B, divide_blocks(off, idx)
+    )
 
 
-class Chances:
+class ProbabilityBlocks:
     """The probabilities of blocks, equal blocks stored once: `own` (blocks,) is the first row of each in `prob`.
 
     edges : (blocks + 1,) row pointer of the blocks if none were equal

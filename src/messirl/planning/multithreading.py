@@ -19,7 +19,7 @@ import numpy as np
 
 from messirl._compiled import threads
 from messirl._types import Ints
-from messirl.parallel import alone
+from messirl.parallel import must_use_one_thread
 from messirl.planning.kernels.bellman import B
 
 STATES = 2**13  # minimum number of states per part
@@ -30,7 +30,7 @@ U = TypeVar("U")
 
 
 @dataclass(frozen=True)
-class Part:
+class BlockRange:
     """Blocks lo … hi−1, and the states first … last−1 that contain all their successors."""
 
     lo: int
@@ -39,25 +39,25 @@ class Part:
     last: int
 
 
-def parts_of(off: Ints, idx: Any) -> tuple[Part, ...]:
+def divide_blocks(off: Ints, idx: Any) -> tuple[BlockRange, ...]:
     """Return the parts of a layout, all of about the same size."""
     blocks = off.size - 1
     edges = np.linspace(0, blocks, max(1, min(MOST, blocks * B // STATES)) + 1).astype(int)
     return tuple(_part(lo, hi, idx[off[lo] : off[hi]]) for lo, hi in pairwise(edges.tolist()))
 
 
-def _part(lo: int, hi: int, met: Any) -> Part:
-    return Part(lo, hi, int(met.min()), int(met.max()) + 1) if met.size else Part(lo, hi, 0, 0)
+def _part(lo: int, hi: int, met: Any) -> BlockRange:
+    return BlockRange(lo, hi, int(met.min()), int(met.max()) + 1) if met.size else BlockRange(lo, hi, 0, 0)
 
 
-def in_parts(parts: Sequence[Part], work: Callable[[int, int, int], T]) -> list[T]:
+def run_in_parts(parts: Sequence[BlockRange], work: Callable[[int, int, int], T]) -> list[T]:
     """Return work(number, lo, hi) of each part; `work` is a kernel that releases the GIL."""
-    return on_threads(lambda one: work(*one), [(k, part.lo, part.hi) for k, part in enumerate(parts)])
+    return run_on_threads(lambda one: work(*one), [(k, part.lo, part.hi) for k, part in enumerate(parts)])
 
 
-def on_threads(work: Callable[[U], T], given: Sequence[U]) -> list[T]:
+def run_on_threads(work: Callable[[U], T], given: Sequence[U]) -> list[T]:
     """Return `work` of each item, in order, on several threads; `work` must release the GIL most of the time."""
-    n = 1 if len(given) == 1 or alone() else min(len(given), threads())
+    n = 1 if len(given) == 1 or must_use_one_thread() else min(len(given), threads())
     return [work(one) for one in given] if n == 1 else list(_pool(n).map(work, given))
 
 

@@ -24,8 +24,8 @@ from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
 from messirl.planning._validation import check_entropy, check_goal
 from messirl.planning.finite_horizon import FiniteModel
-from messirl.planning.goal_conditioned import GoalsModel, Trips, trips_of
-from messirl.planning.infinite_horizon import Part, StationaryModel, parts_of
+from messirl.planning.goal_conditioned import GoalGroups, GoalsModel, group_by_goal
+from messirl.planning.infinite_horizon import SignedPart, StationaryModel, split_by_sign
 from messirl.planning.noncausal import NoncausalModel
 from messirl.planning.reachability import reachable
 from messirl.planning.recursive_logit import PathModel
@@ -65,7 +65,7 @@ def _without_horizon(mdp: MDP) -> type[StationaryModel]:
 class Planner:
     """Evaluation of Σ_s start(s) V(s) and the expected visits under one problem's model, from fixed starts.
 
-    start : (S,) weights of initial states, or `Trips`; stored as (S,), summed over goals
+    start : (S,) weights of initial states, or `GoalGroups`; stored as (S,), summed over goals
     source : signed weights in place of the start: (S,), (H, S) with a horizon, (G, S) with goals
     goals : (G,) the distinct goals, or None
     tilted : with entropy="noncausal", whether visits follow the model's own tilted dynamics (the gradient of log Z)
@@ -73,16 +73,16 @@ class Planner:
     """
 
     def __init__(
-        self, mdp: MDP, entropy: str, start: Floats | Trips, *, source: Any = None, tilted: bool = True
+        self, mdp: MDP, entropy: str, start: Floats | GoalGroups, *, source: Any = None, tilted: bool = True
     ) -> None:
         self.mdp, self.entropy, self.source = mdp, entropy, source
         self.model: Model | GoalsModel
         self._starts: Any
         self.goals: Ints | None = None
         self.last: Floats | None = None  # the θ of its last batched evaluation (batched.py)
-        self._parts: tuple[Any, list[Part]] = (None, [])
+        self._parts: tuple[Any, list[SignedPart]] = (None, [])
         self._solved: dict[bytes, Any] = {}  # the last solution, by its reward; copies of a planner share it
-        if isinstance(start, Trips):
+        if isinstance(start, GoalGroups):
             self.model = model_for_goals(mdp, entropy, start.goals, start.within, start.starts)
             self._starts, self.goals = start.starts, start.goals
             self.start = np.asarray(start.starts.sum(axis=0)).ravel()
@@ -92,18 +92,18 @@ class Planner:
             self._starts = self.start = start
 
     @classmethod
-    def for_trips(
+    def for_goals(
         cls, mdp: MDP, entropy: str, first: Ints, goals: Ints, weights: Floats, *, source: Any = None
     ) -> Planner:
         """Return a planner for weighted trajectories that each have a goal."""
-        return cls(mdp, entropy, trips_of(mdp, first, goals, weights), source=source)
+        return cls(mdp, entropy, group_by_goal(mdp, first, goals, weights), source=source)
 
     def __call__(self, reward: Floats, *, steps: bool = False) -> Expectation:
         """Return the expectation from the source or, without one, from the start; NoFiniteValue if there is none.
 
         steps : whether to return visits of (state, action) pairs even where the features do not need them
         """
-        found: Expectation = self.solve(reward).expectation(self.asked, steps=steps or self.mdp.state_action)
+        found: Expectation = self.solve(reward).expectation(self.active_source, steps=steps or self.mdp.state_action)
         return found
 
     def solve(self, reward: Floats) -> Any:
@@ -117,15 +117,15 @@ class Planner:
         return self._solved[key]
 
     @property
-    def asked(self) -> Any:
+    def active_source(self) -> Any:
         """The source or, without one, the starts; (G, S) with goals."""
         return self._starts if self.source is None else self.source
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[SignedPart]:
         """The source (S,) split into parts of one sign; cached until the source changes."""
-        if self._parts[0] is not self.asked:
-            self._parts = (self.asked, parts_of(self.asked))
+        if self._parts[0] is not self.active_source:
+            self._parts = (self.active_source, split_by_sign(self.active_source))
         return self._parts[1]
 
     def from_start(self, reward: Floats) -> Expectation:
@@ -134,7 +134,9 @@ class Planner:
         return found
 
 
-def where_met(mdp: MDP, reward: Floats, start: Floats, goal: int | None = None, *, entropy: str = "causal") -> Solution:
+def solution_from_start(
+    mdp: MDP, reward: Floats, start: Floats, goal: int | None = None, *, entropy: str = "causal"
+) -> Solution:
     """Return the solution at a reward, restricted to the states reachable from `start` if others have no value."""
     try:
         return model_for(mdp, entropy, goal=goal).solve(reward)
@@ -149,13 +151,13 @@ def values_by_goal(
 
     States that cannot be reached from them may have no finite value.
     """
-    trips = trips_of(mdp, states, goals, np.ones(states.size))
+    trips = group_by_goal(mdp, states, goals, np.ones(states.size))
     model = model_for_goals(mdp, entropy, trips.goals, trips.within, trips.starts)
     if model.shared:
         yield from model.solve(reward).values(trips.starts)
     else:
         for number, goal in enumerate(trips.goals.tolist()):
-            yield goal, where_met(mdp, reward, trips.starts[[number]].toarray().ravel(), goal).values
+            yield goal, solution_from_start(mdp, reward, trips.starts[[number]].toarray().ravel(), goal).values
 
 
 def start_values(mdp: MDP, reward: Floats, entropy: str, trajectories: Trajectories) -> Floats:
@@ -163,7 +165,7 @@ def start_values(mdp: MDP, reward: Floats, entropy: str, trajectories: Trajector
     first, goals = trajectories.first, trajectories.goals
     if goals is None:
         start = np.bincount(first, minlength=mdp.n_states).astype(np.float64)
-        return mdp.first(where_met(mdp, reward, start, entropy=entropy).values)[first]
+        return mdp.first(solution_from_start(mdp, reward, start, entropy=entropy).values)[first]
     out = np.empty(len(trajectories))
     for goal, values in values_by_goal(mdp, reward, first, goals, entropy=entropy):
         out[goals == goal] = values[first[goals == goal]]

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import splu
 from messirl._types import Flags, Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.planning.backups import merged
-from messirl.planning.iterative_paths import by_rows, fills_in
+from messirl.planning.iterative_paths import as_csr, fills_in
 from messirl.planning.kernels.bellman import B, bicgstab, contract, reached
 from messirl.planning.kernels.multi_goal import solve_columns, times
 from messirl.planning.memory_layout import layout_of
@@ -80,7 +80,7 @@ class _WithoutFactors:
         return np.asarray(self._factors.solve(np.asarray(b), trans) if x is None else x.reshape(b.shape))
 
     def _found(self, right: Floats, chain: sp.csr_array) -> Floats | None:
-        rows, ones = by_rows(self.discount * chain), np.ones_like(right)
+        rows, ones = as_csr(self.discount * chain), np.ones_like(right)
         x, residual, before = np.zeros_like(right), right, np.full(right.shape[1], np.inf)
         for _ in range(PASSES):  # each pass starts from the true residual: rounding does not build up
             worst = np.abs(residual).max(axis=0)

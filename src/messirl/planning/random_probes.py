@@ -32,7 +32,7 @@ WIDEST = 400  # maximum number of actions in a neighbourhood
 DEPENDENT = 1e-12  # share of the largest singular value below which a singular value counts as zero
 
 Gaps = Callable[[], Floats]  # (A·S padded,)
-Look = Iterator[tuple[int, float, float, Gaps]]  # a step, the largest gap, the largest value, and all gaps
+ProbeSteps = Iterator[tuple[int, float, float, Gaps]]  # a step, the largest gap, the largest value, and all gaps
 
 
 class Probe:
@@ -52,7 +52,7 @@ class Probe:
                 self.chain.follow(self.policy)
                 self.live = live & reached[:, None]
 
-    def look(self, v: Floats) -> Look:
+    def gaps_by_step(self, v: Floats) -> ProbeSteps:
         """Yield, step by step, the gaps between actions in the collected reward fᵀv."""
         raise NotImplementedError
 
@@ -92,7 +92,7 @@ class Probe:
         return choices(self.mdp, self.layout.state_major(self.policy)) @ self.mdp.feature_rows
 
 
-class Finite(Probe):
+class FiniteHorizonProbe(Probe):
     """Probe with a horizon. Under the noncausal model every transition counts as an action of its own."""
 
     def __init__(self, mdp: MDP, start: Floats | None, *, noncausal: bool = False) -> None:
@@ -111,7 +111,7 @@ class Finite(Probe):
             here = (matrix @ here.astype(np.float64)) > 0.0
         return np.array(met)
 
-    def look(self, v: Floats) -> Look:
+    def gaps_by_step(self, v: Floats) -> ProbeSteps:
         """Yield the gaps; step 1 is the last choice, step H − 1 the first."""
         assert self.mdp.horizon is not None
         terms = self._terms(v)
@@ -153,7 +153,7 @@ class Finite(Probe):
         return self.chain.matrix
 
 
-class Endless(Probe):
+class StationaryProbe(Probe):
     """Probe without a horizon: one F for all steps.
 
     at_once : whether to factorise the system and solve it for all directions at once
@@ -163,7 +163,7 @@ class Endless(Probe):
         super().__init__(mdp, structure.live, start)
         self._at_once = at_once
 
-    def look(self, v: Floats) -> Look:
+    def gaps_by_step(self, v: Floats) -> ProbeSteps:
         """Yield the gaps of the single step."""
         yield (
             1,
@@ -193,7 +193,7 @@ class Endless(Probe):
         return factorised(self.chain.matrix, self.mdp.discount)
 
 
-class Local(Probe):
+class LocalProbe(Probe):
     """Probe without a horizon, from neighbourhoods of states only.
 
     With weights ω of the (s, a) pairs of a state and its successors such that Σ ω (E − γP) = 0, where E indicates the
@@ -206,7 +206,7 @@ class Local(Probe):
         super().__init__(mdp, structure.live, start)
         self._ends = structure.ends
 
-    def look(self, v: Floats) -> Look:
+    def gaps_by_step(self, v: Floats) -> ProbeSteps:
         """Yield the gaps in the reward of the next state between actions."""
         yield 1, *self._sweep(self._terms(v), self.layout.pad(_array(self._gained @ v)), np.empty(self.layout.padded))
 

@@ -26,7 +26,7 @@ class Arcs:
     action: Ints
     target: Ints
 
-    def worth(self, reward: Floats, base: Floats | None) -> Floats:
+    def rewards(self, reward: Floats, base: Floats | None) -> Floats:
         """Return the reward of each, from (S,) or (S, A), plus log π₀ (S, A) if there is a prior policy."""
         own = reward[self.source] if reward.ndim == 1 else reward[self.source, self.action]
         return own if base is None else own + base[self.source, self.action]

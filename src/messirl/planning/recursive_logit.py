@@ -24,7 +24,7 @@ from scipy.sparse.linalg import splu
 from messirl._types import Flags, Floats, Ints
 from messirl.data.mdp import MDP
 from messirl.planning.infinite_horizon import StationaryModel
-from messirl.planning.iterative_paths import Iterated, Slow, by_rows, fills_in
+from messirl.planning.iterative_paths import IterativeSolution, NotCertified, as_csr, fills_in
 from messirl.planning.kernels.graph import best_paths
 from messirl.planning.memory_layout import layout_of
 from messirl.planning.reachability import Arcs, Structure, arcs_of
@@ -34,7 +34,7 @@ from messirl.planning.solve_counter import counted
 PANEL = 2  # SuperLU's panel size: on sparse factors its default of twenty takes half as long again
 
 
-def moves_of(mdp: MDP) -> Arcs:
+def arcs_by_state(mdp: MDP) -> Arcs:
     """Return every transition of a deterministic problem, cached."""
     return mdp.memo("arcs", lambda: arcs_of(mdp))
 
@@ -45,14 +45,14 @@ class PathModel(StationaryModel):
     @counted
     def solve(self, reward: Floats) -> Solution:
         """Return soft values and the policy, by one factorisation or by iteration."""
-        return PathSolution(self.mdp, reward, self.ways, iterate=self.iterates)
+        return PathSolution(self.mdp, reward, self.path_structure, iterate=self.iterates)
 
     @cached_property
-    def ways(self) -> Ways:
+    def path_structure(self) -> PathStructure:
         """The transitions that may be made, and their places in the system."""
         if self.goal is None and self.within is None:
-            return self.mdp.memo("ways", lambda: Ways(self.mdp, self.structure))
-        return Ways(self.mdp, self.structure)
+            return self.mdp.memo("ways", lambda: PathStructure(self.mdp, self.structure))
+        return PathStructure(self.mdp, self.structure)
 
     @cached_property
     def iterates(self) -> bool:
@@ -60,11 +60,11 @@ class PathModel(StationaryModel):
         return connections_fill_in(self.mdp, self.structure.alive & ~self.structure.ends)
 
 
-class Ways:
+class PathStructure:
     """Sparsity structure of the system, the same for all rewards: allowed transitions, and the place of each."""
 
     def __init__(self, mdp: MDP, structure: Structure) -> None:
-        self.ends, every = structure.ends, moves_of(mdp)
+        self.ends, every = structure.ends, arcs_by_state(mdp)
         self.arcs = every.where(structure.live[every.source, every.action])
         self.first = np.searchsorted(self.arcs.source, np.arange(mdp.n_states + 1))
         self.inner = np.flatnonzero(structure.alive & ~structure.ends)
@@ -72,10 +72,10 @@ class Ways:
         number[self.inner] = np.arange(self.inner.size)
         self.onwards = ~structure.ends[self.arcs.target]  # to a state that does not end
         self.source, target = number[self.arcs.source], number[self.arcs.target]
-        self.between = Places(self.source[self.onwards], target[self.onwards], self.inner.size)
+        self.between = SystemAssembly(self.source[self.onwards], target[self.onwards], self.inner.size)
 
 
-class Places:
+class SystemAssembly:
     """Assembly of I − M by columns, where M (n, n) sums the gains of transitions: places once, entries per reward."""
 
     def __init__(self, source: Ints, target: Ints, n: int) -> None:
@@ -92,12 +92,12 @@ class Places:
         return sp.csc_array((data, self._indices, self._indptr), shape=self.shape)
 
     @cached_property
-    def _ranked(self) -> tuple[Ints, Places]:
+    def _ranked(self) -> tuple[Ints, SystemAssembly]:
         """The rank of every state in a fill-reducing order, and the system in that order."""
         source, target = self._moves
         often = max(int(np.bincount(source, minlength=1).max()), 1)
         rank = m_matrix_lu(self.system(np.full(source.size, 0.5 / often))).perm_c
-        return rank, Places(rank[source], rank[target], self.shape[0])
+        return rank, SystemAssembly(rank[source], rank[target], self.shape[0])
 
     def factors(self, gain: Floats) -> OrderedFactors:
         """Return the factors of I − M of these gains, in a fill-reducing order that is found once."""
@@ -115,7 +115,7 @@ def connections_fill_in(mdp: MDP, within: Flags) -> bool:
         return False
 
     def build() -> bool:
-        moves = moves_of(mdp)
+        moves = arcs_by_state(mdp)
         inner = moves.where(within[moves.source] & within[moves.target])
         number = np.cumsum(within) - 1
         ends = (number[inner.source], number[inner.target])
@@ -129,9 +129,9 @@ def connections_fill_in(mdp: MDP, within: Flags) -> bool:
 class PathSolution(Solution):
     """Values, policy and visits from one linear system, factorised or, where that is cheaper, solved by iteration."""
 
-    def __init__(self, mdp: MDP, reward: Floats, ways: Ways, *, iterate: bool = False) -> None:
-        self.ways, self.arcs, self.inner = ways, ways.arcs, ways.inner
-        gains = self.arcs.worth(reward, mdp.log_reference)
+    def __init__(self, mdp: MDP, reward: Floats, ways: PathStructure, *, iterate: bool = False) -> None:
+        self.path_structure, self.arcs, self.inner = ways, ways.arcs, ways.inner
+        gains = self.arcs.rewards(reward, mdp.log_reference)
         potential = np.where(ways.ends, reward if reward.ndim == 1 else 0.0, -np.inf)
         if not best_paths(ways.first, self.arcs.target, gains, potential):
             raise NoFiniteValue
@@ -147,20 +147,22 @@ class PathSolution(Solution):
             raise NoFiniteValue
         super().__init__(mdp, np.asarray(potential + np.log(self.lift)))
 
-    def _iterate(self, arriving: Floats) -> Iterated | None:
+    def _iterate(self, arriving: Floats) -> IterativeSolution | None:
         """Return the solution by iteration, or None if it finds no certificate."""
-        between = self.ways.between.matrix(self.gain[self.ways.onwards])
+        between = self.path_structure.between.matrix(self.gain[self.path_structure.onwards])
         try:
-            found = Iterated(by_rows(between), by_rows(sp.csr_array(between.T)), arriving, np.ones_like(arriving))
-        except Slow:
+            found = IterativeSolution(
+                as_csr(between), as_csr(sp.csr_array(between.T)), arriving, np.ones_like(arriving)
+            )
+        except NotCertified:
             return None
-        if found.hopeless.any():
+        if found.diverges.any():
             raise NoFiniteValue
         return found
 
     @cached_property
     def _lu(self) -> Any:
-        return self.ways.between.factors(self.gain[self.ways.onwards])
+        return self.path_structure.between.factors(self.gain[self.path_structure.onwards])
 
     @cached_property
     def policy(self) -> Floats:
@@ -183,7 +185,7 @@ class PathSolution(Solution):
         flow = y[self.arcs.source] * self.gain * self.lift[self.arcs.target]
         states = y * self.lift
         entered = np.bincount(self.arcs.target, weights=flow, minlength=self.mdp.n_states)
-        states[self.ways.ends] = (source + entered)[self.ways.ends]
+        states[self.path_structure.ends] = (source + entered)[self.path_structure.ends]
         pairs = np.zeros((self.mdp.n_states, self.mdp.n_actions))
         pairs[self.arcs.source, self.arcs.action] = flow
         return Visits(states, pairs)
@@ -191,7 +193,7 @@ class PathSolution(Solution):
     def _inner_visits(self, source: Floats) -> Floats:
         """Return visits of the states that do not end, from a source there."""
         if self._iterated is not None:
-            with contextlib.suppress(Slow):
+            with contextlib.suppress(NotCertified):
                 return self._iterated.visits(source[:, None])[:, 0]
         lift = self.lift[self.inner]
         return np.asarray(self._lu.solve(source / lift, trans="T") * lift)
@@ -202,7 +204,7 @@ class PolicySystem:
 
     def __init__(self, solution: PathSolution) -> None:
         self._lu, self._inner, self._lift = solution._lu, solution.inner, solution.lift[solution.inner]
-        arcs, last = solution.arcs, ~solution.ways.onwards
+        arcs, last = solution.arcs, ~solution.path_structure.onwards
         share = (solution.gain * solution.lift[arcs.target] / solution.lift[arcs.source])[last]
         shape = (solution.mdp.n_states,) * 2
         self._to_ends = sp.csr_array(sp.coo_array((share, (arcs.source[last], arcs.target[last])), shape=shape))

@@ -23,30 +23,30 @@ from messirl._types import Flags, Floats
 from messirl.data.feature_scale import feature_spread
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.planning.planner import start_values, where_met
+from messirl.planning.planner import solution_from_start, start_values
 from messirl.planning.policy_chain import chain_matrix, choices, collected, factorised, feature_table, gram
 from messirl.planning.reachability import ends_of
 
 STEP = 1e-5  # of central differences, relative to the size of θ_j or to its unit, whichever is larger
 
 
-def curvature(mdp: MDP, policy: Floats, source: Floats, factors: Any = None) -> tuple[Floats, Floats]:
+def value_hessian(mdp: MDP, policy: Floats, source: Floats, factors: Any = None) -> tuple[Floats, Floats]:
     """Return ∇² Σ_s m(s) V(s), (d, d), and F = ∇V at the first step, (S, d), of a soft causal policy without goals.
 
     source : m, any weights (S,) of initial states or, with a horizon, (H, S) of each step
-    factors : factors of the policy's chain, if known, see `slopes`
+    factors : factors of the policy's chain, if known, see `stepwise_gradients`
     """
     with few_threads(float(mdp.allowed.size) * mdp.n_features**2):
         if factors is None and mdp.horizon is None:
             factors = factorised(chain_matrix(mdp, policy), mdp.discount)
         rows, taken = feature_table(mdp), _taken(mdp, policy, source, factors)
         hessian = np.zeros((mdp.n_features, mdp.n_features))
-        for step, here, ahead in slopes(mdp, policy, factors=factors):
+        for step, here, ahead in stepwise_gradients(mdp, policy, factors=factors):
             hessian += gram(mdp, rows, ahead, here, taken[step])
     return hessian, here
 
 
-def slopes(
+def stepwise_gradients(
     mdp: MDP, policy: Floats, goal: int | None = None, factors: Any = None
 ) -> Iterator[tuple[int, Floats, Floats]]:
     """Yield F = ∇V (S, d) of a soft causal policy, from the last step to the first: step, F there, F at the next step.
@@ -93,7 +93,7 @@ def value_gradients(mdp: MDP, theta: npt.ArrayLike, entropy: str, trajectories: 
     t = np.asarray(theta, dtype=np.float64)
     if entropy == "causal" and trajectories.goals is None:
         start = np.bincount(trajectories.first, minlength=mdp.n_states) / len(trajectories)
-        return curvature(mdp, where_met(mdp, mdp.reward(t), start).table, start)[1][trajectories.first]
+        return value_hessian(mdp, solution_from_start(mdp, mdp.reward(t), start).table, start)[1][trajectories.first]
     return differences(lambda at: start_values(mdp, mdp.reward(at), entropy, trajectories), t, feature_spread(mdp)).T
 
 

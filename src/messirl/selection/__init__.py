@@ -2,7 +2,7 @@
 
 from messirl.selection.candidates import Candidate
 from messirl.selection.cross_validation import NothingHeldOut, Validation, cross_validate
-from messirl.selection.group_value import use_by_group
+from messirl.selection.group_value import gain_by_group
 from messirl.selection.messicv import MESSICV, NestedScore, nested_score
 from messirl.selection.resampling import bootstrap
 from messirl.selection.sklearn_adapter import Adapted
@@ -16,6 +16,6 @@ __all__ = [
     "Validation",
     "bootstrap",
     "cross_validate",
+    "gain_by_group",
     "nested_score",
-    "use_by_group",
 ]

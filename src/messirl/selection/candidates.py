@@ -23,19 +23,19 @@ from typing import Any
 
 import numpy as np
 
-from messirl._checks import numbers
+from messirl._checks import check_numeric_array
 from messirl._parameters import default
 from messirl._types import Flags, Floats
 from messirl.data.mdp import MDP
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
 from messirl.estimators._central_path import find_maximum
-from messirl.estimators._initialization import WarmStart, bend_at, first_theta, penalised_curvature
-from messirl.estimators._prior_policy import usual_policy
+from messirl.estimators._initialization import WarmStart, initial_theta, likelihood_curvature_at, penalised_curvature
+from messirl.estimators._prior_policy import fit_population_policy
 from messirl.estimators._training_data import TrainingData, training_objective
-from messirl.estimators.registry import LIGHT_RIDGE, METHODS, baseline, equal_trace
-from messirl.objective import Objective, made_likely
-from messirl.optim.lockstep import answered_alone
+from messirl.estimators.registry import DEFAULT_POOLING_RIDGE, METHODS, baseline, equal_trace
+from messirl.objective import Objective, resolve_objective
+from messirl.optim.lockstep import run_search
 from messirl.planning import NoFiniteValue, log_likelihood, soft_policy
 from messirl.planning.likelihood import reward_log_likelihood
 from messirl.similarity.base import as_similarity
@@ -43,7 +43,7 @@ from messirl.similarity.base import as_similarity
 LAMBDAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 STRENGTHS = (2.0, 50.0)  # prior strengths of a prior policy, besides the default
 WEIGHTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of an unlabelled trajectory; 0 would be the experts only
-USUAL = 0.3  # λ0 of the candidates with other prior strengths
+DEFAULT_LAMBDA = 0.3  # λ0 of the candidates with other prior strengths
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Candidate:
         return made.set_params(**{name: value for name, value in knobs.items() if value and name in own}), data
 
 
-def candidates(
+def make_candidates(
     similarities: Sequence[Any], lambdas: Sequence[float], *, unlabelled: bool = True, based: bool = True
 ) -> list[Candidate]:
     """Return all candidates: the experts only first; λ0 from strong to weak.
@@ -107,7 +107,7 @@ def candidates(
     unlabelled : whether there are unlabelled trajectories
     based : whether a prior policy from them may be a candidate: not if one is given, or the model supports none
     """
-    given = numbers("lambdas", list(lambdas) if isinstance(lambdas, Iterable) else lambdas)
+    given = check_numeric_array("lambdas", list(lambdas) if isinstance(lambdas, Iterable) else lambdas)
     if given.ndim != 1:
         raise ValueError(f"lambdas={lambdas!r}: give a sequence of numbers")
     wrong = [x for x in given if not 0.0 <= x < np.inf]
@@ -115,19 +115,19 @@ def candidates(
         raise ValueError(f"lambdas holds {wrong[0]}: give finite numbers >= 0")
     path = sorted({float(x) for x in given if x > 0}, reverse=True)
     out = [Candidate("MaxEnt")]
-    out += [Candidate("RidgeStd", x) for x in sorted({*path, LIGHT_RIDGE}, reverse=True)]
+    out += [Candidate("RidgeStd", x) for x in sorted({*path, DEFAULT_POOLING_RIDGE}, reverse=True)]
     if not unlabelled:
         return out
     out += [Candidate("MESSI", x, similarity) for similarity in similarities for x in path]
     out += [Candidate("Complete", x) for x in path]
     if based:
         out += [Candidate("ReferenceStd", x, strength=default("reference_strength")) for x in path]
-        out += [Candidate("ReferenceStd", USUAL, strength=alpha) for alpha in STRENGTHS]
-    return out + [Candidate("LightPoolingStd", LIGHT_RIDGE, weight=w) for w in WEIGHTS]
+        out += [Candidate("ReferenceStd", DEFAULT_LAMBDA, strength=alpha) for alpha in STRENGTHS]
+    return out + [Candidate("LightPoolingStd", DEFAULT_POOLING_RIDGE, weight=w) for w in WEIGHTS]
 
 
 @dataclass(frozen=True)
-class Fit:
+class CandidateFit:
     """A candidate fitted to some experts.
 
     Attributes
@@ -148,7 +148,7 @@ class Fit:
 
 
 @dataclass(eq=False)
-class Bench:
+class CandidateFitter:
     """A fitter of candidates to one set of experts, which computes everything independent of λ0 once.
 
     Parameters
@@ -177,9 +177,9 @@ class Bench:
     >>> moves = np.stack([np.eye(6)[left], np.eye(6)[right]], axis=1)
     >>> mdp = MDP(moves, features=np.linspace(0, 1, 6)[:, None], discount=0.9, horizon=8)
     >>> expert = sample(mdp, soft_policy(mdp, mdp.reward([2.0])), 20, start=np.ones(6), random_state=0)
-    >>> from messirl.selection.candidates import Bench, Candidate
+    >>> from messirl.selection.candidates import CandidateFitter, Candidate
     >>> from messirl.similarity import CompleteGraph
-    >>> bench = Bench(mdp, expert, None, yardstick=CompleteGraph())
+    >>> bench = CandidateFitter(mdp, expert, None, yardstick=CompleteGraph())
     >>> bench.fit(Candidate("MaxEnt")).round(2)
     array([2.19])
     """
@@ -205,22 +205,24 @@ class Bench:
         self._based: dict[float | None, MDP] = {None: self.mdp}
         self._likelihoods: dict[tuple[float | None, float], Objective] = {}
 
-    def path(self, every: Sequence[Candidate], known: Sequence[Fit | None] | None = None) -> Iterator[Fit]:
+    def path(
+        self, every: Sequence[Candidate], known: Sequence[CandidateFit | None] | None = None
+    ) -> Iterator[CandidateFit]:
         """Yield the fit of each candidate.
 
         It is warm-started at the nearest fit so far or, if fits to nearly the same experts are `known`, at those.
         """
-        made: list[Fit] = []
+        made: list[CandidateFit] = []
         for i, candidate in enumerate(every):
             if known is not None:
                 near = known[i]
                 yield self.fitted(candidate, None if near is None else near.warm_start)
                 continue
             found = self.fitted(candidate, self._near(candidate, made)).warm_start
-            made.append(Fit(candidate, replace(found, hessian=self.hessian(candidate, found.theta))))
+            made.append(CandidateFit(candidate, replace(found, hessian=self.hessian(candidate, found.theta))))
             yield made[-1]
 
-    def _near(self, candidate: Candidate, made: Sequence[Fit]) -> WarmStart | None:
+    def _near(self, candidate: Candidate, made: Sequence[CandidateFit]) -> WarmStart | None:
         """Return the warm start of a candidate: of fits with its prior policy, the last on its path or the nearest λ0.
 
         None if there is none, or if values are not finite there (pooled trajectories may have other goals). Fits
@@ -242,11 +244,11 @@ class Bench:
         """Return θ at the optimum of a candidate."""
         return self.fitted(candidate, warm_start).theta
 
-    def fitted(self, candidate: Candidate, warm_start: WarmStart | None = None) -> Fit:
+    def fitted(self, candidate: Candidate, warm_start: WarmStart | None = None) -> CandidateFit:
         """Return the fit of a candidate, from a warm start or from a θ where values are finite."""
         likelihood, quadratic = self.likelihood(candidate), self.penalty(candidate)
         if warm_start is None:
-            begin = first_theta(self.based(candidate), likelihood, self.theta_max)
+            begin = initial_theta(self.based(candidate), likelihood, self.theta_max)
             warm_start = WarmStart(begin, self.hessian(candidate, begin))
         objective = likelihood.penalised(quadratic)
         options: dict[str, Any] = {"bound": self.theta_max, "max_iter": self.max_iter, "tol": self.tol}
@@ -254,12 +256,14 @@ class Bench:
         def bend(theta: Floats) -> Floats | None:
             return penalised_curvature(self.hessian(candidate, theta), quadratic)
 
-        found = answered_alone(find_maximum(objective, warm_start, bend=bend, certain=False, **options))
-        return Fit(candidate, WarmStart(found.theta, path_point=found.path_point))
+        found = run_search(
+            find_maximum(objective, warm_start, hessian_function=bend, confirm_by_newton=False, **options)
+        )
+        return CandidateFit(candidate, WarmStart(found.theta, path_point=found.path_point))
 
     def hessian(self, candidate: Candidate, theta: Floats) -> Floats | None:
         """Return the Hessian −∇²L (d, d) of a candidate at θ; None if it is expensive."""
-        return bend_at(self.likelihood(candidate), theta)
+        return likelihood_curvature_at(self.likelihood(candidate), theta)
 
     def based(self, candidate: Candidate) -> MDP:
         """Return the problem with the prior policy of a candidate."""
@@ -267,7 +271,7 @@ class Bench:
         if alpha not in self._based:
             assert alpha is not None
             assert self.unlabelled is not None
-            self._based[alpha] = self.mdp.based_on(usual_policy(self.mdp, self.unlabelled, alpha))
+            self._based[alpha] = self.mdp.with_prior_policy(fit_population_policy(self.mdp, self.unlabelled, alpha))
         return self._based[alpha]
 
     def likelihood(self, candidate: Candidate) -> Objective:
@@ -281,7 +285,7 @@ class Bench:
             self._likelihoods[key] = training_objective(
                 self.based(candidate),
                 data,
-                made_likely(self.objective, self.entropy),
+                resolve_objective(self.objective, self.entropy),
                 entropy=self.entropy,
                 light=candidate.weight,
                 counts=counts,

@@ -22,18 +22,18 @@ from messirl.data.trajectories import Trajectories
 from messirl.inference.paired_gain import CONFIDENCE, Gain, paired_gain
 from messirl.parallel import run
 from messirl.planning.sampling import random_source
-from messirl.selection.candidates import Bench, Candidate, Fit
+from messirl.selection.candidates import Candidate, CandidateFit, CandidateFitter
 
 Split = tuple[Trajectories, Trajectories]
 ONE_BY_ONE = 4  # up to this times cv units are held out one by one
-ALONE = "one expert trajectory: nothing can be held out, and it cannot be divided either, since {why}"
+EXPERT_ONLY_CANDIDATE = "one expert trajectory: nothing can be held out, and it cannot be divided either, since {why}"
 
 
 class NothingHeldOut(ValueError):
     """Error for a single expert trajectory that cannot be divided, so that nothing can be held out."""
 
 
-def splits(
+def make_splits(
     mdp: MDP, expert: Trajectories, cv: int = CV, groups: npt.ArrayLike | None = None, random_state: Any = None
 ) -> list[Split]:
     """Return pairs (train, held out): one by one up to 4·cv trajectories, else in cv folds.
@@ -83,7 +83,7 @@ def _later_parts(mdp: MDP, expert: Trajectories) -> list[Split]:
     elif expert.lengths[0] < 8:
         why = f"it has only {expert.lengths[0]} states"
     if why:
-        raise NothingHeldOut(ALONE.format(why=why))
+        raise NothingHeldOut(EXPERT_ONLY_CANDIDATE.format(why=why))
     states, actions, _ = expert[0]
     parts = []
     for cut, end in pairwise([*(len(states) * k // 4 for k in (1, 2, 3)), len(states) - 1]):
@@ -148,7 +148,7 @@ def cross_validate(
     unlabelled: Trajectories | StreamedTrajectories | None,
     *,
     expert: Trajectories | None = None,
-    known: Sequence[Fit] | None = None,
+    known: Sequence[CandidateFit] | None = None,
     together: bool = False,
     progress: Any = None,
     executor: Any = None,
@@ -157,11 +157,11 @@ def cross_validate(
     """Score every candidate on every split.
 
     expert : all experts, if they are to be fitted first: fits on splits are warm-started there, and faster
-    known : those fits, one per candidate, if they were made before (`Bench.path`)
+    known : those fits, one per candidate, if they were made before (`CandidateFitter.path`)
     together : whether the held-out part of a split is one unit: trajectories of one group are not independent
     progress : called with (done, all) after each fit, or with an executor after each split
     executor : runs the splits (see execution.run); None: this process
-    options : for the `Bench` that fits
+    options : for the `CandidateFitter` that fits
     """
     pairs = [(train, test) for train, test in pairs if (test.lengths > 1).any()]  # others cannot be scored
     if not pairs:
@@ -173,7 +173,7 @@ def cross_validate(
     each = None if executor is not None else lambda: progress and progress(next(told), fits)
     if known is None and expert is not None:
         made = []
-        for fit in Bench(mdp, expert, unlabelled, **options).path(every):
+        for fit in CandidateFitter(mdp, expert, unlabelled, **options).path(every):
             made.append(fit)
             if each is not None:
                 each()
@@ -193,14 +193,14 @@ class _Fits:
     every: tuple[Candidate, ...]
     unlabelled: Trajectories | StreamedTrajectories | None
     options: dict[str, Any]
-    known: Sequence[Fit] | None
+    known: Sequence[CandidateFit] | None
     each: Callable[[], object] | None  # called after each fit
 
     def __call__(self, split: tuple[Trajectories, list[Trajectories]]) -> list[Floats]:
         train, tests = split
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a warning that the parts of a divided trajectory are short
-            bench = Bench(self.mdp, train, self.unlabelled, **self.options)
+            bench = CandidateFitter(self.mdp, train, self.unlabelled, **self.options)
             out = [np.empty((len(self.every), len(test))) for test in tests]
             for i, fit in enumerate(bench.path(self.every, self.known)):
                 for part, test in zip(out, tests, strict=True):

@@ -26,13 +26,13 @@ import numpy as np
 from scipy.stats import t as student
 
 from messirl._repr_html import card
-from messirl.estimators.registry import LIGHT, LIGHT_RIDGE
+from messirl.estimators.registry import DEFAULT_POOLING_RIDGE, DEFAULT_POOLING_WEIGHT
 from messirl.inference.paired_gain import MARGIN, Gain
 from messirl.selection.candidates import Candidate
 from messirl.selection.cross_validation import Validation
-from messirl.selection.expert_agreement import Likeness
+from messirl.selection.expert_agreement import ExpertAgreement
 
-CLEAR = 0.999  # confidence at which a candidate must be better than the default: some forty are compared
+SWITCH_CONFIDENCE = 0.999  # confidence at which a candidate must be better than the default: some forty are compared
 STRANGERS = "nothing shows that the unlabelled trajectories lean towards the experts"
 FEWEST = 4  # with fewer units nothing is chosen; a single divided trajectory gives three
 MOST = 100_000  # the largest number of units that is ever suggested
@@ -70,19 +70,21 @@ class Choice:
         return card("Choice", str(self.candidate), {"because": self.reason, **needed})
 
 
-def default_among(every: Sequence[Candidate], *, unlabelled: bool) -> int:
+def default_index(every: Sequence[Candidate], *, unlabelled: bool) -> int:
     """Return the index of the fixed default: weighted pooling with a light ridge, or the ridge on the experts only."""
-    alone = Candidate("RidgeStd", LIGHT_RIDGE)
-    return list(every).index(Candidate("LightPoolingStd", LIGHT_RIDGE, weight=LIGHT) if unlabelled else alone)
+    alone = Candidate("RidgeStd", DEFAULT_POOLING_RIDGE)
+    return list(every).index(
+        Candidate("LightPoolingStd", DEFAULT_POOLING_RIDGE, weight=DEFAULT_POOLING_WEIGHT) if unlabelled else alone
+    )
 
 
-def untested(every: Sequence[Candidate], why: str, *, unlabelled: bool) -> Choice:
+def choose_default(every: Sequence[Candidate], why: str, *, unlabelled: bool) -> Choice:
     """Return the fixed default, for when nothing can be held out."""
-    index = default_among(every, unlabelled=unlabelled)
+    index = default_index(every, unlabelled=unlabelled)
     return Choice(index, every[index], f"{why}, so the fixed default is used", index)
 
 
-def choose(validation: Validation, like: Likeness | None = None, *, unlabelled: bool = True) -> Choice:
+def choose_candidate(validation: Validation, like: ExpertAgreement | None = None, *, unlabelled: bool = True) -> Choice:
     """Choose the candidate to fit.
 
     like : agreement of the unlabelled trajectories with the expert policy, if known
@@ -90,31 +92,31 @@ def choose(validation: Validation, like: Likeness | None = None, *, unlabelled: 
     """
     every, n = validation.candidates, validation.steps.size
     some = [i for i, c in enumerate(every) if unlabelled or not c.unlabelled]
-    default = default_among(every, unlabelled=unlabelled)
+    default = default_index(every, unlabelled=unlabelled)
     if n < FEWEST:
         few = f"{n} held-out expert trajectories, groups or parts are too few to choose by"
-        if unlabelled and like is not None and like.leaning is False:
-            return replace(untested(every, f"{few}, and {STRANGERS}", unlabelled=False), default=default)
-        return untested(every, few, unlabelled=unlabelled)
+        if unlabelled and like is not None and like.is_significant is False:
+            return replace(choose_default(every, f"{few}, and {STRANGERS}", unlabelled=False), default=default)
+        return choose_default(every, few, unlabelled=unlabelled)
     base, why = default, "the fixed default"
     if unlabelled:
-        alone = choose(validation, unlabelled=False).index
+        alone = choose_candidate(validation, unlabelled=False).index
         harm = validation.gain(alone, default)
-        if harm.clear and harm.mean > 0.0:
+        if harm.significant and harm.mean > 0.0:
             base, why = alone, f"the unlabelled trajectories hurt: without them {harm} over the fixed default"
-        elif like is not None and like.leaning is False:
+        elif like is not None and like.is_significant is False:
             base, why = alone, f"{STRANGERS}, so only the experts are used"
-    gains = {i: validation.gain(i, base, CLEAR) for i in some if i != base}
-    clear = {i: gain for i, gain in gains.items() if gain.clear and gain.mean > 0.0}
+    gains = {i: validation.gain(i, base, SWITCH_CONFIDENCE) for i in some if i != base}
+    clear = {i: gain for i, gain in gains.items() if gain.significant and gain.mean > 0.0}
     best = max(gains, key=lambda i: np.nan_to_num(gains[i].mean, nan=-np.inf))
     if clear:
         index = max(clear, key=lambda i: np.inf if np.isnan(clear[i].low) else clear[i].low)
         than = "the fixed default" if base == default else "the experts only"
-        told = f"significantly better than {than} at {100 * CLEAR:g} %, {every[base]}: {clear[index]}"
+        told = f"significantly better than {than} at {100 * SWITCH_CONFIDENCE:g} %, {every[base]}: {clear[index]}"
         return Choice(index, every[index], told, default, best if best != index else None)
     if not gains[best].mean > 0.0:
         return Choice(base, every[base], f"{why}, and no candidate does better", default, best)
-    told = f"{why}; {every[best]} does best, but not significantly at {100 * CLEAR:g} %: {gains[best]}"
+    told = f"{why}; {every[best]} does best, but not significantly at {100 * SWITCH_CONFIDENCE:g} %: {gains[best]}"
     return Choice(base, every[base], told, default, best, units_needed(gains[best], n))
 
 
@@ -123,13 +125,17 @@ def units_needed(gain: Gain, n: int) -> int | None:
     if not (np.isfinite(gain.low) and gain.mean > 0.0):
         return None
     units = np.unique(np.geomspace(n + 1, MOST, 2000).astype(int))
-    reach = student.ppf(0.5 + CLEAR / 2, units - 1) / student.ppf(0.5 + CLEAR / 2, n - 1) * np.sqrt(n / units)
+    reach = (
+        student.ppf(0.5 + SWITCH_CONFIDENCE / 2, units - 1)
+        / student.ppf(0.5 + SWITCH_CONFIDENCE / 2, n - 1)
+        * np.sqrt(n / units)
+    )
     enough = reach * (gain.mean - gain.low) < gain.mean
     return int(units[np.argmax(enough)]) if enough.any() else None
 
 
 @dataclass(frozen=True)
-class Use:
+class UnlabelledGain:
     """The gain from using the unlabelled trajectories, for held-out experts.
 
     Attributes
@@ -171,16 +177,16 @@ class Use:
         return {"gain": self.gain.mean, "low": self.gain.low, "high": self.gain.high, **told}
 
 
-def worth(validation: Validation, choice: Choice) -> Use:
+def unlabelled_gain(validation: Validation, choice: Choice) -> UnlabelledGain:
     """Return the gain from the unlabelled trajectories with the chosen candidate, or the default if it uses none.
 
     The comparison is with the candidate that the same rule would choose among those for the experts only.
     """
-    alone = choose(validation, unlabelled=False).index
+    alone = choose_candidate(validation, unlabelled=False).index
     using = choice.index if choice.candidate.unlabelled else choice.default
     gain = validation.gain(using, alone)
     verdict = "no effect" if gain.negligible else "unclear"
-    if gain.clear:
+    if gain.significant:
         verdict = "help" if gain.mean > 0.0 else "hurt"
     every = validation.candidates
-    return Use(verdict, gain, every[using], every[alone])
+    return UnlabelledGain(verdict, gain, every[using], every[alone])

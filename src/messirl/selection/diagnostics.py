@@ -19,28 +19,28 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from sklearn.base import clone
 
-from messirl._checks import whole
+from messirl._checks import check_integer
 from messirl._parameters import CV, INFLUENTIAL, SEED, WEAK_PRIOR
 from messirl._types import Floats, Ints
 from messirl.data.chunked_reduce import pieces
-from messirl.data.feature_counts import one_cut_warning
+from messirl.data.feature_counts import merge_truncation_warnings
 from messirl.data.mdp import MDP
-from messirl.data.streamed_trajectories import StreamedTrajectories, streamed_or_not
+from messirl.data.streamed_trajectories import StreamedTrajectories, as_streamed
 from messirl.data.trajectories import Trajectories, as_trajectories
 from messirl.data.validation import check_trajectories
-from messirl.estimators._convergence_report import quietly
+from messirl.estimators._convergence_report import ignore_convergence_warnings
 from messirl.estimators._streaming import refuse_streamed
 from messirl.estimators._training_data import TrainingData
 from messirl.estimators.messi import MESSI
 from messirl.inference.standard_errors import check_same
 from messirl.objective import Objective
 from messirl.parallel import run
-from messirl.selection.decision_rule import Choice, Use
-from messirl.selection.expert_agreement import Likeness, likeness
+from messirl.selection.decision_rule import Choice, UnlabelledGain
+from messirl.selection.expert_agreement import ExpertAgreement, measure_agreement
 from messirl.selection.messicv import MESSICV
 from messirl.similarity import Precomputed
 from messirl.similarity.attribution import pair_pulls, pair_sums
-from messirl.similarity.penalty_blocks import many
+from messirl.similarity.penalty_blocks import exceeds_exact_limit
 
 HARDLY = 0.005  # nats per step of mutual agreement below which the experts hardly explain each other
 WITHOUT = "the prior policy or the weighted pooling would have to be recomputed without each"
@@ -83,7 +83,7 @@ class Diagnosis:
         The mean similarity of each unlabelled trajectory to the experts.
     share : array (u,)
         The share of each of them in the penalty.
-    likeness : Likeness
+    agreement_with_experts : ExpertAgreement
         The agreement of each of them with the expert policy.
     influence : array (u,) or None
         The change of θ without each of them; NaN where it was not computed, None if it was not requested.
@@ -95,7 +95,7 @@ class Diagnosis:
         The number of directions that the experts would determine without the penalty.
     choice : Choice or None
         The recommendation of the selection.
-    use : Use or None
+    use : UnlabelledGain or None
         The gain for held-out experts from the unlabelled trajectories, on which the verdict is based.
     """
 
@@ -103,13 +103,13 @@ class Diagnosis:
     evidence: list[str]
     similarity: Floats
     share: Floats
-    likeness: Likeness
+    agreement_with_experts: ExpertAgreement
     influence: Floats | None
     directions: list[Direction]
     degrees_of_freedom: float
     identified: int
     choice: Choice | None = None
-    use: Use | None = None
+    use: UnlabelledGain | None = None
 
     def rows(self) -> list[dict[str, float]]:
         """Return one dict per unlabelled trajectory."""
@@ -117,20 +117,20 @@ class Diagnosis:
 
     def row(self, j: int) -> dict[str, float]:
         """Return the measures of one of them; `agreement` is its `likeness` shrunk by length, with its interval."""
-        nan, found = float("nan"), self.likeness.agreement
+        nan, found = float("nan"), self.agreement_with_experts.agreement
         return {
             "similarity": float(self.similarity[j]),
             "share": float(self.share[j]),
-            "likeness": float(self.likeness.unlabelled[j]),
+            "likeness": float(self.agreement_with_experts.unlabelled[j]),
             "influence": nan if self.influence is None else float(self.influence[j]),
-            "steps": nan if self.likeness.steps is None else int(self.likeness.steps[j]),
+            "steps": nan if self.agreement_with_experts.steps is None else int(self.agreement_with_experts.steps[j]),
             "agreement": float(found.values[j]),
             "agreement_low": float(found.low[j]),
             "agreement_high": float(found.high[j]),
         }
 
 
-@one_cut_warning()
+@merge_truncation_warnings()
 def diagnose(
     model: MESSI,
     mdp: MDP,
@@ -158,8 +158,8 @@ def diagnose(
     if not isinstance(model, MESSI):
         raise TypeError(f"model must be a fitted MESSI, not {type(model).__name__}: for a MESSICV use best_estimator_")
     model._fitted()
-    whole("influential", influential, least=0)
-    expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(streamed_or_not(unlabelled), "unlabelled")
+    check_integer("influential", influential, least=0)
+    expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(as_streamed(unlabelled), "unlabelled")
     _check_fitted(model, mdp, expert)
     if not model.measure.of_counts:
         refuse_streamed(unlabelled, f"the similarity {model.similarity!r:.80}", "looks at whole trajectories")
@@ -180,16 +180,16 @@ def diagnose(
         reference_strength=model.reference_strength,
         random_state=random_state,
     )
-    with quietly():
+    with ignore_convergence_warnings():
         chosen.fit(mdp, expert, unlabelled, groups, executor=executor)
-    alike = chosen.likeness_
+    alike = chosen.agreement_
     if alike is None:  # the model is not causal, or nothing can be held out
         asked: dict[str, Any] = {"cv": cv, "random_state": random_state, "theta_max": model._bound}
-        alike = likeness(mdp, expert, unlabelled, groups=groups, **asked)
+        alike = measure_agreement(mdp, expert, unlabelled, groups=groups, **asked)
     l = len(expert)
     share = _shares(sums)[l:]
     directions, freedom, identified = penalty_directions(model, expert)
-    influence, evidence = None, evidence_of(chosen, alike)
+    influence, evidence = None, gather_evidence(chosen, alike)
     if influential > 0:
         which = np.argsort(-share, kind="stable")[:influential]
         influence = np.full(len(unlabelled), np.nan)
@@ -199,7 +199,7 @@ def diagnose(
         elif model.unlabelled_weight > 0.0 or isinstance(model.reference, str):
             evidence.append(f"no influence is computed for trajectories in files, since {WITHOUT}")
         else:
-            influence[which] = without_each(model, expert, block, counts, l + which)
+            influence[which] = leave_one_out_newton(model, expert, block, counts, l + which)
     return Diagnosis(
         chosen.verdict_ or "unclear",
         evidence,
@@ -240,14 +240,14 @@ def _check_penalty(model: MESSI, total: float, n: int) -> None:
         return
     theta, size = model.theta_, np.abs(model.penalty_matrix_).max()
     own = n * float(theta @ model.penalty_matrix_ @ theta)
-    near = CLOSE if many(n) else EQUAL
+    near = CLOSE if exceeds_exact_limit(n) else EQUAL
     if abs(total - own) > near * max(total, own) + EQUAL**2 * n * size * float(theta @ theta):
         raise ValueError(
             "these are not the unlabelled trajectories the model was fitted to: give the same ones, in the same order"
         )
 
 
-def evidence_of(chosen: MESSICV, alike: Likeness) -> list[str]:
+def gather_evidence(chosen: MESSICV, alike: ExpertAgreement) -> list[str]:
     """Return the evidence for the verdict of a selection, and the agreement with the experts, in sentences."""
     assert chosen.use_ is not None
     said = [
@@ -256,7 +256,8 @@ def evidence_of(chosen: MESSICV, alike: Likeness) -> list[str]:
         "agreement with the expert policy does not decide this: for held-out expert trajectories it is "
         f"{alike.expert:+.3f} nats per step, compared with the uniform policy",
         f"for the unlabelled trajectories it is {alike.mean:+.3f} on average; {int(alike.alike.sum()):,} of "
-        f"{alike.unlabelled.size:,} are above zero; their steps are {alike.lean} (the mean of the ratios, "
+        f"{alike.unlabelled.size:,} are above zero; their steps are {alike.relative_likelihood} (the mean of "
+        "the ratios, "
         "not of their logarithms)",
     ]
     if alike.expert <= HARDLY:
@@ -324,7 +325,7 @@ def leave_one_out(
     return np.array([np.sqrt(max(float(moved @ hessian @ moved), 0.0)) for moved in moves])
 
 
-def without_each(model: MESSI, expert: Trajectories, block: Any, counts: Any, which: Ints) -> Floats:
+def leave_one_out_newton(model: MESSI, expert: Trajectories, block: Any, counts: Any, which: Ints) -> Floats:
     """Return `leave_one_out` for the rows `which` of Σ by one Newton step, with the similarities of the full Σ.
 
         Δθ = −(H + Q)⁻¹ (Q_j − Q) θ̂,   Q_j − Q = λ (M − 2 G_j) / (n − 1)
@@ -357,7 +358,7 @@ def _without(model: MESSI, mdp: MDP, expert: Trajectories, unlabelled: Trajector
     again = clone(model).set_params(similarity=model.measure.part(np.delete(everyone, len(expert) + j)))
     if rest is None and isinstance(model.reference, str):  # no trajectory is left to estimate the prior policy
         again.set_params(reference=None)
-    with quietly():
+    with ignore_convergence_warnings():
         theta: Floats = again.fit(mdp, expert, rest).theta_
     return theta
 

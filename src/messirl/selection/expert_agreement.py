@@ -4,7 +4,8 @@ A reward is learnt from the experts only, with a normal prior chosen by cross-va
 agreement of a trajectory is its log-likelihood ratio per step of the resulting policy π to the uniform policy u. Above
 zero the expert policy explains it better; below zero a random walk does.
 
-The mean of two steps is mostly noise, so trajectories are ranked by estimates that are shrunk by length (`shrunken`).
+The mean of two steps is mostly noise, so trajectories are ranked by estimates that are shrunk by length
+(`shrink_means`).
 
 A set of trajectories may lean towards the experts although its agreement is low, such as one that follows them half of
 the time and wanders otherwise. Its *lean* is the mean of π/u − 1 over its steps: how much likelier they are under π
@@ -35,18 +36,18 @@ from messirl.estimators.uniform import uniform_policy, uniform_score
 from messirl.inference.paired_gain import CONFIDENCE, Gain, paired_gain
 from messirl.planning import NoFiniteValue
 from messirl.planning.likelihood import log_policies, step_logs
-from messirl.selection.candidates import Bench, Candidate
-from messirl.selection.cross_validation import Split, splits
+from messirl.selection.candidates import Candidate, CandidateFitter
+from messirl.selection.cross_validation import Split, make_splits
 from messirl.similarity import CompleteGraph
 
 LEANING = 0.9  # confidence of the interval of the lean, which must lie above zero
 PRIORS = (0.1, 0.3, 1.0, 3.0, 10.0)  # standard deviations of the weights, in units of their features
-ALONE = Candidate("MaxEnt")
+EXPERT_ONLY_CANDIDATE = Candidate("MaxEnt")
 LESSONS = 64  # sets of experts whose fits are cached on an MDP
 
 
 @dataclass(frozen=True)
-class Lean(Gain):
+class RelativeLikelihood(Gain):
     """The mean of π/u − 1, how much likelier steps are under the expert policy than by chance, with its interval.
 
     Attributes
@@ -62,8 +63,8 @@ class Lean(Gain):
 
 
 @dataclass(frozen=True)
-class Shrunken:
-    """Means per step of trajectories, shrunk towards their common mean; see `shrunken`.
+class ShrunkenMeans:
+    """Means per step of trajectories, shrunk towards their common mean; see `shrink_means`.
 
     Attributes
     ----------
@@ -84,7 +85,7 @@ class Shrunken:
 
 
 @dataclass(frozen=True)
-class Likeness:
+class ExpertAgreement:
     """Agreement of trajectories with the expert policy: log-likelihood ratios to uniform, in nats per step.
 
     Attributes
@@ -95,7 +96,7 @@ class Likeness:
         The mean over held-out expert trajectories.
     prior : float
         `theta_prior` of the fit to the experts only.
-    lean : Lean
+    relative_likelihood : RelativeLikelihood
         The lean of the unlabelled trajectories towards the experts, with its 90 % interval.
     steps : array (u,) or None
         The number of steps of each.
@@ -106,15 +107,15 @@ class Likeness:
     unlabelled: Floats
     expert: float
     prior: float
-    lean: Lean
+    relative_likelihood: RelativeLikelihood
     steps: Ints | None = None
     variance: float = np.nan
 
     @cached_property
-    def agreement(self) -> Shrunken:
+    def agreement(self) -> ShrunkenMeans:
         """The agreement of each trajectory, shrunk by its length, with its 95 % interval."""
         steps = np.ones(self.unlabelled.size) if self.steps is None else self.steps
-        return shrunken(self.unlabelled, steps, self.variance)
+        return shrink_means(self.unlabelled, steps, self.variance)
 
     def extremes(self, most: int) -> tuple[Ints, Ints]:
         """Return the trajectories of highest and of lowest agreement, at most so many, and none in both if u > 1.
@@ -142,12 +143,16 @@ class Likeness:
         return np.asarray(self.unlabelled > 0.0)
 
     @property
-    def leaning(self) -> bool | None:
+    def is_significant(self) -> bool | None:
         """True if the lean is significant; None if the expert policy is no better than chance on held-out experts."""
-        return None if self.expert <= 0.0 else bool(self.lean.clear and self.lean.mean > 0.0)
+        return (
+            None
+            if self.expert <= 0.0
+            else bool(self.relative_likelihood.significant and self.relative_likelihood.mean > 0.0)
+        )
 
 
-def likeness(
+def measure_agreement(
     mdp: MDP,
     expert: Trajectories,
     unlabelled: Trajectories | StreamedTrajectories,
@@ -158,7 +163,7 @@ def likeness(
     theta_max: float = default("theta_max"),
     max_iter: int = default("max_iter"),
     tol: float = 1e-3,
-) -> Likeness:
+) -> ExpertAgreement:
     """Return the agreement of each unlabelled trajectory with the policy of a fit to the experts only.
 
     It is the log-probability per step under the learnt policy minus that under the uniform one. The model is the causal
@@ -167,7 +172,7 @@ def likeness(
     data = TrainingData(expert, unlabelled)
     data.check_unlabelled(mdp, start=False)
     start = data.first(mdp)
-    pairs = splits(mdp, expert, cv, groups, random_state)
+    pairs = make_splits(mdp, expert, cv, groups, random_state)
     options: dict[str, Any] = {"theta_max": theta_max, "max_iter": max_iter, "tol": tol}
     options |= {"yardstick": CompleteGraph()}
     lessons: dict[str, _Lesson] = mdp.memo("what experts alone teach", dict)
@@ -187,10 +192,12 @@ def likeness(
     freedom = int((steps[known] - 1).sum())
     variance = float(squares[known].sum()) / freedom if freedom > 0 else np.nan
     values = ratio / np.maximum(steps, 1)
-    return Likeness(values, lesson.gain, lesson.prior, Lean(lean.mean, lean.low, lean.high), steps, variance)
+    return ExpertAgreement(
+        values, lesson.gain, lesson.prior, RelativeLikelihood(lean.mean, lean.low, lean.high), steps, variance
+    )
 
 
-def shrunken(values: Floats, steps: npt.ArrayLike, variance: float) -> Shrunken:
+def shrink_means(values: Floats, steps: npt.ArrayLike, variance: float) -> ShrunkenMeans:
     """Shrink means per step towards their common mean, the more the shorter the trajectory (empirical Bayes).
 
         x_j | a_j ~ N(a_j, s²/T_j),     a_j ~ N(μ, τ²)
@@ -215,7 +222,9 @@ def shrunken(values: Floats, steps: npt.ArrayLike, variance: float) -> Shrunken:
     x, t, k = values[known], made[known], int(known.sum())
     if not variance > 0.0 or not k:
         half = 0.0 if variance == 0.0 else np.nan
-        return Shrunken(values, values - half, values + half, float(x.mean()) if k else np.nan, np.nan, variance**0.5)
+        return ShrunkenMeans(
+            values, values - half, values + half, float(x.mean()) if k else np.nan, np.nan, variance**0.5
+        )
     total = float(t.sum())
     spread = float(t @ (x - t @ x / total) ** 2) - (k - 1) * variance
     left = total - float(t @ t) / total
@@ -230,7 +239,7 @@ def shrunken(values: Floats, steps: npt.ArrayLike, variance: float) -> Shrunken:
     pulled = 1.0 - wide * weight
     error = np.sqrt(pulled * (wide + pulled / weight[known].sum()))
     half = float(ndtri(0.5 + CONFIDENCE / 2)) * error
-    return Shrunken(found, found - half, found + half, mean, tau2**0.5, variance**0.5)
+    return ShrunkenMeans(found, found - half, found + half, mean, tau2**0.5, variance**0.5)
 
 
 @dataclass(frozen=True)
@@ -244,20 +253,20 @@ class _Lesson:
 
 def _learn(mdp: MDP, expert: Trajectories, pairs: Sequence[Split], options: dict[str, Any]) -> _Lesson:
     """Return the fit with the prior that predicts held-out experts best."""
-    bench, fits = Bench(mdp, expert, None, **options), list[WarmStart]()
+    bench, fits = CandidateFitter(mdp, expert, None, **options), list[WarmStart]()
     for prior in PRIORS:  # from narrow to wide, each warm-started at the last one
         bench.theta_prior = prior
-        theta = bench.fit(ALONE, fits[-1] if fits else None)
-        fits.append(WarmStart(theta, bench.hessian(ALONE, theta)))
+        theta = bench.fit(EXPERT_ONLY_CANDIDATE, fits[-1] if fits else None)
+        fits.append(WarmStart(theta, bench.hessian(EXPERT_ONLY_CANDIDATE, theta)))
     scores = np.zeros(len(PRIORS))
     for train, test in pairs:
         steps = max(int((test.lengths - 1).sum()), 1) * len(pairs)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a warning that the parts of a divided trajectory are short
-            part = Bench(mdp, train, None, **options)
+            part = CandidateFitter(mdp, train, None, **options)
         for i, fit in enumerate(fits):
             part.theta_prior = PRIORS[i]
-            scores[i] += part.score(ALONE, part.fit(ALONE, fit), test) / steps
+            scores[i] += part.score(EXPERT_ONLY_CANDIDATE, part.fit(EXPERT_ONLY_CANDIDATE, fit), test) / steps
     best = int(np.argmax(scores))
     chance = np.mean([uniform_score(mdp, test) for _, test in pairs])
     return _Lesson(fits[best].theta, float(scores[best] - chance), PRIORS[best])

@@ -19,18 +19,18 @@ import numpy.typing as npt
 from messirl._parameters import CV, SEED
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.estimators.registry import LIGHT, LIGHT_RIDGE
+from messirl.estimators.registry import DEFAULT_POOLING_RIDGE, DEFAULT_POOLING_WEIGHT
 from messirl.inference.group_breakdown import Breakdown, by_group, paired_groups
 from messirl.selection.candidates import Candidate
 from messirl.selection.cross_validation import NothingHeldOut, cross_validate, folds
 from messirl.similarity import CompleteGraph
 
-USING = Candidate("LightPoolingStd", LIGHT_RIDGE, weight=LIGHT)
-ALONE = Candidate("RidgeStd", LIGHT_RIDGE)
+USING = Candidate("LightPoolingStd", DEFAULT_POOLING_RIDGE, weight=DEFAULT_POOLING_WEIGHT)
+EXPERT_ONLY_CANDIDATE = Candidate("RidgeStd", DEFAULT_POOLING_RIDGE)
 TOL = 1e-4  # of fits that are only compared
 
 
-def use_by_group(
+def gain_by_group(
     mdp: MDP,
     expert: Trajectories,
     unlabelled: Trajectories,
@@ -70,7 +70,7 @@ def use_by_group(
     asked: dict[str, Any] = {"yardstick": CompleteGraph() if yardstick is None else yardstick, "tol": TOL, **options}
     asked |= {"expert": expert, "executor": executor}
 
-    together = cross_validate(mdp, [ALONE, USING], pairs, unlabelled, **asked)
+    together = cross_validate(mdp, [EXPERT_ONLY_CANDIDATE, USING], pairs, unlabelled, **asked)
     each = []
     for k, name in enumerate(names):
         each.append(cross_validate(mdp, [USING], pairs, unlabelled, pooled=label == name, **asked).logs[0])
@@ -87,7 +87,8 @@ def use_by_group(
     paired = "held-out trajectory" if groups is None else "split, which holds out whole groups of experts"
     told = (
         f"The gain on held-out experts, in nats per step, from the unlabelled trajectories of one group only ({USING}) "
-        f"over the experts only ({ALONE}); paired by {paired}. A large group counts more than a small one."
+        f"over the experts only ({EXPERT_ONLY_CANDIDATE}); paired by {paired}. A large group counts more than "
+        "a small one."
     )
     out = [Breakdown("use", column, "Using each group alone", told, found, whole[0])]
     if expert_labels is None:
@@ -98,12 +99,15 @@ def use_by_group(
         unit = None  # each group is one individual, whose trajectories are the units
     if len(set(own)) > 1:
         scores = by_group(alone, together.steps, own, order, unit)
-        told = f"Log-probability per step of held-out experts under a fit to the other experts only ({ALONE})."
+        told = (
+            f"Log-probability per step of held-out experts under a fit to the other experts only "
+            f"({EXPERT_ONLY_CANDIDATE})."
+        )
         out.append(Breakdown("score", column, "Score of held-out experts", told, scores))
         gains = by_group(using - alone, together.steps, own, order, unit, zero=True)
         told = (
             f"The gain on held-out experts of each group, in nats per step, from all unlabelled trajectories ({USING}) "
-            f"over the experts only ({ALONE})."
+            f"over the experts only ({EXPERT_ONLY_CANDIDATE})."
         )
         out.append(Breakdown("gain", column, "Gain from all unlabelled ones, for experts", told, gains, whole[0]))
     return out

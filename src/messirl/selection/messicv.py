@@ -14,21 +14,21 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
-from messirl._checks import number
+from messirl._checks import check_number
 from messirl._parameters import CV, SEED, default
 from messirl._types import Floats, Ints
-from messirl.data.feature_counts import one_cut_warning
+from messirl.data.feature_counts import merge_truncation_warnings
 from messirl.data.mdp import MDP
-from messirl.data.streamed_trajectories import streamed_or_not
+from messirl.data.streamed_trajectories import as_streamed
 from messirl.data.trajectories import Trajectories, TrajectoriesLike, as_trajectories
 from messirl.estimators._maxent_base import MaximumEntropy
-from messirl.estimators._streaming import all_among, refuse_streamed
+from messirl.estimators._streaming import all_in_files, refuse_streamed
 from messirl.estimators.messi import MESSI
 from messirl.parallel import run
-from messirl.selection.candidates import LAMBDAS, Candidate, candidates
-from messirl.selection.cross_validation import NothingHeldOut, Validation, cross_validate, splits
-from messirl.selection.decision_rule import FEWEST, Use, choose, untested, worth
-from messirl.selection.expert_agreement import Likeness, likeness
+from messirl.selection.candidates import LAMBDAS, Candidate, make_candidates
+from messirl.selection.cross_validation import NothingHeldOut, Validation, cross_validate, make_splits
+from messirl.selection.decision_rule import FEWEST, UnlabelledGain, choose_candidate, choose_default, unlabelled_gain
+from messirl.selection.expert_agreement import ExpertAgreement, measure_agreement
 from messirl.similarity import CompleteGraph, Similarity
 from messirl.similarity.base import as_similarity
 from messirl.similarity.kernels import DEFAULT
@@ -83,11 +83,11 @@ class MESSICV(MaximumEntropy):
         The reason for the choice, in a sentence.
     validation_ : Validation or None
         Held-out log-probabilities of every candidate; None if no expert could be held out.
-    use_ : Use or None
+    use_ : UnlabelledGain or None
         The gain from the unlabelled trajectories for held-out experts; None without any, or if nothing was held out.
     verdict_ : str or None
         "help", "hurt", "no effect" or "unclear", by `use_`.
-    likeness_ : Likeness or None
+    agreement_ : ExpertAgreement or None
         Agreement of the unlabelled trajectories with the expert policy.
 
     References
@@ -134,7 +134,7 @@ class MESSICV(MaximumEntropy):
     callback: Any = field(default=None, init=False)
     warm_start: bool = field(default=False, init=False)
 
-    @one_cut_warning()
+    @merge_truncation_warnings()
     def fit(
         self,
         mdp: MDP,
@@ -153,14 +153,14 @@ class MESSICV(MaximumEntropy):
         """
         expert, unlabelled = as_trajectories(expert, "expert"), as_trajectories(unlabelled, "unlabelled")
         self._check_arguments()
-        number("validation_tol", self.validation_tol, above=0.0)
+        check_number("validation_tol", self.validation_tol, above=0.0)
         if isinstance(self.similarities, str | Similarity):
             raise TypeError(f"similarities={self.similarities!r}: give a list of them, [{self.similarities!r}]")
         given = [DEFAULT] if self.similarities is None else list(self.similarities)
         similarities = [as_similarity(one) if isinstance(one, str) else one for one in given]
         if not similarities:
             raise ValueError("similarities is empty: give at least one, or None")
-        unlabelled = streamed_or_not(unlabelled)
+        unlabelled = as_streamed(unlabelled)
         for one in similarities:
             if not as_similarity(one).of_counts:
                 refuse_streamed(unlabelled, f"the similarity {one!r:.80}", "looks at whole trajectories")
@@ -168,11 +168,11 @@ class MESSICV(MaximumEntropy):
         counts = self._counts(mdp, data, penalised=True)
         assert counts is not None
         others = unlabelled is not None
-        if others and len(expert) >= FEWEST and all_among(mdp, expert, unlabelled):
+        if others and len(expert) >= FEWEST and all_in_files(mdp, expert, unlabelled):
             warnings.warn(AMONG.format(n=len(expert)), UserWarning, stacklevel=2)
         similarities = _defined(similarities, data.trajectories, counts, heard=others)
         based = self.entropy == "causal" and mdp.reference is None
-        every = candidates(similarities, self.lambdas, unlabelled=others, based=based)
+        every = make_candidates(similarities, self.lambdas, unlabelled=others, based=based)
         yardstick = similarities[0] if similarities else CompleteGraph()
         shared: dict[str, Any] = {
             "theta_max": self._bound,
@@ -182,13 +182,13 @@ class MESSICV(MaximumEntropy):
             "theta_prior": self.theta_prior,
         }
         self.validation_: Validation | None = None
-        self.use_: Use | None = None
-        self.likeness_: Likeness | None = None
+        self.use_: UnlabelledGain | None = None
+        self.agreement_: ExpertAgreement | None = None
         try:
             seed = SEED if self.random_state is None else self.random_state
-            pairs = splits(mdp, expert, self.cv, groups, seed)
+            pairs = make_splits(mdp, expert, self.cv, groups, seed)
         except NothingHeldOut as why:
-            self.choice_ = untested(every, str(why), unlabelled=others)
+            self.choice_ = choose_default(every, str(why), unlabelled=others)
         else:
             options = {"tol": self.validation_tol, "progress": self.progress, "executor": executor, **shared}
             together = groups is not None
@@ -197,9 +197,9 @@ class MESSICV(MaximumEntropy):
             )
             if unlabelled is not None and self.entropy == "causal":
                 asked: dict[str, Any] = {"cv": self.cv, "random_state": seed, "theta_max": self._bound}
-                self.likeness_ = likeness(plain, expert, unlabelled, groups=groups, **asked)
-            self.choice_ = choose(found, self.likeness_, unlabelled=others)
-            self.use_ = worth(found, self.choice_) if others else None
+                self.agreement_ = measure_agreement(plain, expert, unlabelled, groups=groups, **asked)
+            self.choice_ = choose_candidate(found, self.agreement_, unlabelled=others)
+            self.use_ = unlabelled_gain(found, self.choice_) if others else None
         self.verdict_ = None if self.use_ is None else self.use_.verdict
         chosen = self.candidate_ = self.choice_.candidate
         self.reason_ = self.choice_.reason

@@ -11,30 +11,30 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from messirl._checks import fraction, whole
+from messirl._checks import check_fraction, check_integer
 from messirl._parameters import SEED
 from messirl._types import Floats, Ints
-from messirl.data.feature_counts import one_cut_warning
+from messirl.data.feature_counts import merge_truncation_warnings
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.estimators._convergence_report import quietly
+from messirl.estimators._convergence_report import ignore_convergence_warnings
 from messirl.estimators._maxent_base import MaximumEntropy
 from messirl.estimators._streaming import refuse_streamed
 from messirl.estimators.em import EMMaxEnt
 from messirl.estimators.maxent import MaxEntIRL
 from messirl.estimators.messi import MESSI
-from messirl.objective import evaluations
-from messirl.optim.lockstep import side_by_side
+from messirl.objective import evaluate_batch
+from messirl.optim.lockstep import run_searches
 from messirl.parallel import run
 from messirl.planning.kernels.batched_bellman import L
-from messirl.planning.planner import where_met
+from messirl.planning.planner import solution_from_start
 from messirl.planning.sampling import random_source
 from messirl.selection.candidates import LAMBDAS
 from messirl.similarity.base import as_similarity
 
 
 @dataclass(frozen=True)
-class Bootstrap:
+class BootstrapFits:
     """Fits to resampled trajectories, and percentile intervals of anything computed from them.
 
     Attributes
@@ -58,14 +58,14 @@ class Bootstrap:
 
     def interval(self, values: npt.ArrayLike, level: float = 0.95) -> Floats:
         """Return lower and upper ends, (2, …), of anything computed from each replicate, (B, …)."""
-        fraction("level", level)
+        check_fraction("level", level)
         if len(self.theta) < 2:
             raise ValueError(f"an interval needs at least two resamples, not {len(self.theta)}: draw more")
         tail = 50.0 * (1.0 - level)
         return np.asarray(np.percentile(np.asarray(values), [tail, 100.0 - tail], axis=0))
 
 
-@one_cut_warning()
+@merge_truncation_warnings()
 def bootstrap(
     estimator: MaximumEntropy,
     mdp: MDP,
@@ -78,7 +78,7 @@ def bootstrap(
     *,
     groups: npt.ArrayLike | None = None,
     unlabelled_groups: npt.ArrayLike | None = None,
-) -> Bootstrap:
+) -> BootstrapFits:
     """Refit to n resamples of the expert's (and of the unlabelled) trajectories, drawn with replacement.
 
     groups, unlabelled_groups : (l,) and (u,) labels; trajectories with the same label are of one individual, and
@@ -94,20 +94,20 @@ def bootstrap(
         raise ValueError("unlabelled_groups is given without unlabelled trajectories: omit it")
     others = None if unlabelled is None else _members("unlabelled_groups", unlabelled_groups, len(unlabelled))
     draws = []
-    for _ in range(whole("n", n, least=0)):
+    for _ in range(check_integer("n", n, least=0)):
         draws.append((_resample(own, random), None if others is None else _resample(others, random)))
-    with quietly():
+    with ignore_convergence_warnings():
         first = clone(estimator).fit(mdp, *_some(expert, unlabelled))
     again = clone(estimator)
     if "theta_init" in again.get_params(deep=False):
         again.set_params(theta_init=first.theta_)
-    size = _beside_each_other(again, mdp, expert, unlabelled)
+    size = _batch_size(again, mdp, expert, unlabelled)
     work = functools.partial(_resampled, again, mdp, expert, unlabelled)
     batches = [draws[k : k + size] for k in range(0, len(draws), size)]
     told = None if progress is None else lambda done, _: progress(min(done * size, len(draws)), len(draws))
     fits = [fit for some in run(work, batches, executor, told) for fit in some]
     thetas, policies = zip(*fits, strict=True) if fits else ((), ())
-    return Bootstrap(np.array(thetas), np.array(policies) if fits and expert.goals is None else None, mdp)
+    return BootstrapFits(np.array(thetas), np.array(policies) if fits and expert.goals is None else None, mdp)
 
 
 def _members(name: str, groups: npt.ArrayLike | None, n: int) -> list[Ints]:
@@ -128,15 +128,13 @@ def _resample(members: Sequence[Ints], random: np.random.RandomState) -> Ints:
     return np.concatenate([members[k] for k in random.randint(0, len(members), len(members))])
 
 
-def _beside_each_other(
-    estimator: MaximumEntropy, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None
-) -> int:
+def _batch_size(estimator: MaximumEntropy, mdp: MDP, expert: Trajectories, unlabelled: Trajectories | None) -> int:
     """Return how many resamples form a batch: more than one if their evaluations can be batched."""
     if type(estimator).fit not in (MESSI.fit, MaxEntIRL.fit, EMMaxEnt.fit) or estimator.reference is not None:
         return 1  # others search differently; with a prior policy each fit has its own problem
-    with quietly():
+    with ignore_convergence_warnings():
         prepared = clone(estimator)._prepare(mdp, *_some(expert, unlabelled))
-    return 1 if prepared.objective.lane is None else L
+    return 1 if prepared.objective.batch_mdp is None else L
 
 
 def _resampled(
@@ -148,17 +146,17 @@ def _resampled(
 ) -> list[tuple[Floats, Floats | None]]:
     """Return θ and policy of a fit to the trajectories of each draw."""
     again = [_drawn(estimator, expert, unlabelled, draw) for draw in draws]
-    with quietly():
+    with ignore_convergence_warnings():
         if len(again) == 1:
             (model, data), *_ = again
             model.fit(mdp, *data)
             return [(model.theta_, model.policy_ if expert.goals is None else None)]
         searches = (model._prepare(mdp, *data).steps() for model, data in again)
-        found = dict(side_by_side(searches, evaluations))
+        found = dict(run_searches(searches, evaluate_batch))
     out: list[tuple[Floats, Floats | None]] = []
     for number in range(len(draws)):
         based, _, objective, _, result = found[number]
-        solution = where_met(based, based.reward(result.theta), objective.planner.start)
+        solution = solution_from_start(based, based.reward(result.theta), objective.planner.start)
         out.append((result.theta, np.ascontiguousarray(solution.table)))
     return out
 
@@ -212,7 +210,7 @@ def _halved(
     lambda0, some = task
     rows = np.concatenate([np.arange(len(expert)), len(expert) + some])
     part = estimator.measure.part(rows)
-    with quietly():
+    with ignore_convergence_warnings():
         model = clone(estimator).set_params(lambda0=lambda0, similarity=part).fit(mdp, expert, unlabelled[some])
     return _where_visited(model, expert)
 

@@ -30,9 +30,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from messirl._types import Floats, Ints
-from messirl.data.chunked_reduce import Found, swept
+from messirl.data.chunked_reduce import Found, run_pass
 from messirl.similarity.kernel_base import Kernel, squared_distances
-from messirl.similarity.penalty_blocks import many, penalty_from
+from messirl.similarity.penalty_blocks import exceeds_exact_limit, penalty_from
 from messirl.similarity.standardize import Points, Units
 
 RANKS = (256, 512, 1024, 2048)  # numbers of landmarks, and of exact rows beside them
@@ -47,7 +47,7 @@ class ApproximationWarning(UserWarning):
 
 def kernel_penalty(kernel: Kernel, counts: Floats, tol: float) -> Floats:
     """Return M (d, d) of Eq. 5 for a kernel: exact for few trajectories or tol = 0, else to a relative error of tol."""
-    if tol > 0.0 and many(len(counts)):
+    if tol > 0.0 and exceeds_exact_limit(len(counts)):
         matrix, error = estimated_penalty(kernel, counts, tol)
         if error > tol:
             warnings.warn(
@@ -72,7 +72,7 @@ def estimated_penalty(kernel: Kernel, counts: Floats, tol: float) -> tuple[Float
     drawn, rare = draws(points, RANKS[-1], rng)
     unit = points.units.unit
     signs = rng.choice([-1.0, 1.0], size=(2, unit.size, PROBES))
-    landmarks, sample = Rows.none(kernel, points, signs), Rows.none(kernel, points, signs, np.zeros(len(points)))
+    landmarks, sample = RowSums.none(kernel, points, signs), RowSums.none(kernel, points, signs, np.zeros(len(points)))
     matrix, error = np.zeros((unit.size,) * 2), np.inf
     for rank in RANKS:
         landmarks, sample = landmarks.grown(order[:rank]), sample.grown(drawn[:rank], rare[:rank])
@@ -83,7 +83,7 @@ def estimated_penalty(kernel: Kernel, counts: Floats, tol: float) -> tuple[Float
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowSums:
     """Sums over some rows of W, computed exactly.
 
     which   : (k,) the numbers of the rows
@@ -104,20 +104,20 @@ class Rows:
     sums: Floats
 
     @classmethod
-    def none(cls, kernel: Kernel, points: Points, signs: Floats, columns: Floats | None = None) -> Rows:
+    def none(cls, kernel: Kernel, points: Points, signs: Floats, columns: Floats | None = None) -> RowSums:
         """Return sums over no rows."""
         f, x = points[:0], kernel.points[:0]
         width = 1 + f.shape[1] + signs.shape[2]
         return cls(kernel, points, signs, columns, np.zeros(0, np.intp), np.zeros(0), f, x, np.zeros((0, width)))
 
-    def grown(self, which: Ints, rare: Floats | None = None) -> Rows:
+    def grown(self, which: Ints, rare: Floats | None = None) -> RowSums:
         """Return sums over the rows `which`, of which the first are known."""
         rare = np.ones(len(which)) if rare is None else rare
         new, weight = which[len(self.which) :], rare[len(self.which) :]
         f, x = self.points[new], self.kernel.points[new]
         weighted = None if self.columns is None else weight
-        work = partial(row_sums, Looked.by(self.kernel, self.points), x, self.signs, weighted)
-        sums, columns = swept(work, self.points.counts, len(new), self.along())
+        work = partial(row_sums, KernelParameters.by(self.kernel, self.points), x, self.signs, weighted)
+        sums, columns = run_pass(work, self.points.counts, len(new), self.along())
         return replace(
             self,
             columns=None if self.columns is None else self.columns + columns,
@@ -134,7 +134,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
+class KernelParameters:
     """Parameters of a pass over counts: the kernel's profile, the units of points, and those of the kernel's points."""
 
     profile: Callable[[Floats], Floats]
@@ -142,7 +142,7 @@ class Looked:
     own: Units | None
 
     @classmethod
-    def by(cls, kernel: Kernel, points: Points) -> Looked:
+    def by(cls, kernel: Kernel, points: Points) -> KernelParameters:
         """Return the parameters for a kernel and points."""
         own = kernel.points.units if isinstance(kernel.points, Points) else None
         return cls(kernel.profile, points.units, own)
@@ -152,9 +152,11 @@ class Looked:
         return self.profile(squared_distances(near, *own if self.own is None else (self.own(counts),)))
 
 
-def row_sums(looked: Looked, x: Floats, signs: Floats, weight: Floats | None, counts: Floats, *own: Floats) -> Found:
+def row_sums(
+    kernel_parameters: KernelParameters, x: Floats, signs: Floats, weight: Floats | None, counts: Floats, *own: Floats
+) -> Found:
     """Return the sums W [1, F, P] of the rows of W at the points x and, given weights, the sums of the columns."""
-    weights, f = looked.similarities(x, counts, *own), looked.units(counts)
+    weights, f = kernel_parameters.similarities(x, counts, *own), kernel_parameters.units(counts)
     terms = np.column_stack([np.ones(len(f)), f, products(signs, f, f)])
     return weights @ terms, None if weight is None else weight @ weights
 
@@ -171,7 +173,7 @@ def draws(points: Points, size: int, rng: np.random.Generator) -> tuple[Ints, Fl
     The squares of a feature that varies add up to n.
     """
     n, varied = len(points), int((points.units.unit > 0.0).sum())
-    _, far = swept(partial(squares, points.units), points.counts, points.units.unit.size)
+    _, far = run_pass(partial(squares, points.units), points.counts, points.units.unit.size)
     p = (1.0 + (far / varied if varied else 1.0)) / (2 * n) * np.ones(n)
     upto = np.cumsum(p)
     upto[-1] = 1.0  # up to rounding it is 1
@@ -184,7 +186,7 @@ def squares(units: Units, counts: Floats) -> Found:
     return None, (units(counts) ** 2).sum(axis=1)
 
 
-def corrected(landmarks: Rows, sample: Rows) -> tuple[Floats, float]:
+def corrected(landmarks: RowSums, sample: RowSums) -> tuple[Floats, float]:
     """Return M (d, d) from the landmarks, corrected by the sample, and its relative standard error."""
     points, kernel, signs = landmarks.points, landmarks.kernel, landmarks.signs
     n, d, m = len(points), landmarks.f.shape[1], len(sample.which)
@@ -198,8 +200,8 @@ def corrected(landmarks: Rows, sample: Rows) -> tuple[Floats, float]:
     matrix = f.T @ (degree * f) / m - cross - cross.T
     matrix -= 2.0 / n * landmarks.sums[:, 1 : d + 1].T @ solved[:, 1 : d + 1]
     towards = 2.0 / n * solved[:, 0] - solved[:, -1] / m
-    work = partial(weighted_scatter, Looked.by(kernel, points), near, towards)
-    matrix += swept(work, points.counts, len(near), [sample.columns / m, *landmarks.along()])[0]
+    work = partial(weighted_scatter, KernelParameters.by(kernel, points), near, towards)
+    matrix += run_pass(work, points.counts, len(near), [sample.columns / m, *landmarks.along()])[0]
     seen = degree * products(signs, f, f) - products(signs, f, linear) - products(signs, linear, f)
     variance = (seen + missing[:, d + 1 :]).var(axis=0, ddof=1).mean() / m  # of all entries of M, summed
     size = float(np.linalg.norm(matrix))
@@ -207,10 +209,10 @@ def corrected(landmarks: Rows, sample: Rows) -> tuple[Floats, float]:
 
 
 def weighted_scatter(
-    looked: Looked, near: Floats, towards: Floats, counts: Floats, known: Floats, *own: Floats
+    kernel_parameters: KernelParameters, near: Floats, towards: Floats, counts: Floats, known: Floats, *own: Floats
 ) -> Found:
     """Return Σ_j w_j f_j f_jᵀ, where w_j adds the known part of column j and that from the landmarks."""
-    weights, f = known + towards @ looked.similarities(near, counts, *own), looked.units(counts)
+    weights, f = known + towards @ kernel_parameters.similarities(near, counts, *own), kernel_parameters.units(counts)
     return f.T @ (weights[:, None] * f), None
 
 

@@ -16,7 +16,7 @@ from messirl._types import Floats, Ints
 from messirl.data.chunked_reduce import pieces
 from messirl.similarity.approximate_penalty import RANKS, SEED, ApproximationWarning, solve
 from messirl.similarity.kernel_base import Kernel
-from messirl.similarity.penalty_blocks import Block, many, tiles
+from messirl.similarity.penalty_blocks import Block, exceeds_exact_limit, tiles
 from messirl.similarity.standardize import ROUNDING
 
 TOL = 0.01  # relative error of the sums of many trajectories
@@ -26,7 +26,7 @@ SAMPLE = 256  # trajectories at which the error is measured
 def pair_sums(block: Block, values: Floats) -> Floats:
     """Return Σ_k s_jk (v_j − v_k)² of every trajectory j, (n,)."""
     values = values - values.mean()  # only differences matter; centring avoids cancellation
-    if isinstance(block, Kernel) and many(len(values)):
+    if isinstance(block, Kernel) and exceeds_exact_limit(len(values)):
         found, error = estimated_sums(block, values)
         if error > TOL:
             warnings.warn(

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from messirl._memory_guard import foresee
+from messirl._memory_guard import check_memory
 from messirl._text import did_you_mean
 from messirl._types import Floats
 from messirl.similarity.penalty_blocks import ALL, Block, penalty_from
@@ -93,7 +93,7 @@ class Similarity:
 
     def __call__(self, trajectories: Any, counts: npt.ArrayLike) -> Any:
         """Return the whole matrix, (n, n)."""
-        foresee_pairs(len(np.asarray(counts)))
+        check_pairs_memory(len(np.asarray(counts)))
         return self.on(trajectories, np.asarray(counts, dtype=np.float64))(ALL, ALL)
 
 
@@ -145,19 +145,19 @@ class Computed(Similarity):
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
         """Return the blocks of the matrix that the function computes for the whole set."""
-        foresee_pairs(len(counts))
+        check_pairs_memory(len(counts))
         matrix = self.function(trajectories, counts)
         return _cut(matrix if sp.issparse(matrix) else np.asarray(matrix))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
         """Return the matrix M (d, d) of Eq. 5, after checking the matrix that the function computes."""
-        foresee_pairs(len(counts))
+        check_pairs_memory(len(counts))
         return Precomputed(self.function(trajectories, counts)).penalty(trajectories, counts)
 
 
-def foresee_pairs(n: int) -> None:
+def check_pairs_memory(n: int) -> None:
     """Refuse a matrix of all pairs of n trajectories if there is too little memory."""
-    foresee(
+    check_memory(
         f"similarities of all pairs of {n} trajectories",
         8.0 * n * n,
         "take fewer, or a similarity that is computed in blocks: RBF, Exponential, or a class of your own",

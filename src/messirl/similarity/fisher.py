@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from messirl._checks import number
+from messirl._checks import check_number
 from messirl._types import Floats
 from messirl.similarity.approximate_penalty import kernel_penalty
 from messirl.similarity.base import Similarity
@@ -75,7 +75,7 @@ class FisherKernel(Similarity):
         """Return the blocks exp(−‖u − u'‖²/2σ); F and "median" are taken over the whole set."""
         points = self.points(trajectories)
         points = points - points.mean(axis=0)
-        sigma = bandwidth(points) if self.sigma == "median" else number("sigma", self.sigma, above=0.0)
+        sigma = bandwidth(points) if self.sigma == "median" else check_number("sigma", self.sigma, above=0.0)
         return Kernel(points, functools.partial(gaussian, sigma))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from messirl._checks import number
+from messirl._checks import check_number
 from messirl._parameters import default
 from messirl._types import Floats
-from messirl.data.chunked_reduce import Found, pieces, swept
+from messirl.data.chunked_reduce import Found, pieces, run_pass
 from messirl.similarity.approximate_penalty import SEED, kernel_penalty
 from messirl.similarity.base import Similarity
 from messirl.similarity.kernel_base import Kernel
@@ -72,12 +72,12 @@ class RBF(Similarity):
     def on(self, trajectories: Any, counts: Floats) -> Kernel:
         """Return the blocks exp(−‖Δ‖²/2σ); "median" and standardised units are taken over the whole set."""
         points = points_of(counts, standardise=self.standardise)
-        sigma = bandwidth(points) if self.sigma == "median" else number("sigma", self.sigma, above=0.0)
+        sigma = bandwidth(points) if self.sigma == "median" else check_number("sigma", self.sigma, above=0.0)
         return Kernel(points, functools.partial(gaussian, sigma))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
         """Return the matrix M (d, d) of Eq. 5, for many trajectories within a relative error of `tol`."""
-        return kernel_penalty(self.on(trajectories, counts), counts, number("tol", self.tol, least=0.0))
+        return kernel_penalty(self.on(trajectories, counts), counts, check_number("tol", self.tol, least=0.0))
 
 
 DEFAULT = RBF(standardise=True)  # where no other similarity is given
@@ -121,11 +121,11 @@ class Exponential(Similarity):
     def on(self, trajectories: Any, counts: Floats) -> Kernel:
         """Return the blocks exp(−‖Δ‖/scale); standardised units are taken over the whole set."""
         points = points_of(counts, standardise=self.standardise)
-        return Kernel(points, functools.partial(laplacian, number("scale", self.scale, above=0.0)))
+        return Kernel(points, functools.partial(laplacian, check_number("scale", self.scale, above=0.0)))
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
         """Return the matrix M (d, d) of Eq. 5, for many trajectories within a relative error of `tol`."""
-        return kernel_penalty(self.on(trajectories, counts), counts, number("tol", self.tol, least=0.0))
+        return kernel_penalty(self.on(trajectories, counts), counts, check_number("tol", self.tol, least=0.0))
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class CompleteGraph(Similarity):
 
     def penalty(self, trajectories: Any, counts: Floats) -> Floats:
         """Return the matrix M of Eq. 5: twice the scatter of the counts about their mean."""
-        total, _ = swept(functools.partial(scatter_around, counts.mean(axis=0)), counts, counts.shape[1])
+        total, _ = run_pass(functools.partial(scatter_around, counts.mean(axis=0)), counts, counts.shape[1])
         return np.asarray(2.0 * total)
 
 

@@ -24,7 +24,7 @@ def tiles(n: int) -> Iterator[tuple[slice, slice]]:
     They are whole rows, or squares for many trajectories: a block of few rows would take more work to prepare than to
     use.
     """
-    if not many(n):
+    if not exceeds_exact_limit(n):
         yield from ((rows, ALL) for rows in pieces(n, n, BLOCK))
         return
     side = math.isqrt(BLOCK)
@@ -32,7 +32,7 @@ def tiles(n: int) -> Iterator[tuple[slice, slice]]:
         yield from ((rows, columns) for columns in pieces(n, side, BLOCK))
 
 
-def many(n: int) -> bool:
+def exceeds_exact_limit(n: int) -> bool:
     """Return True if there are too many trajectories to compute the similarity of every pair."""
     return n > EXACT
 

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from messirl._checks import number, numbers
-from messirl._memory_guard import foresee
+from messirl._checks import check_number, check_numeric_array
+from messirl._memory_guard import check_memory
 from messirl._types import Floats, Ints
 from messirl.similarity._alignment_kernels import edit_distances, warped_distances
 from messirl.similarity.base import Similarity
@@ -61,7 +61,7 @@ class EditDistance(Similarity):
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
         """Return the blocks exp(−D/scale)."""
-        scale, states = number("scale", self.scale, above=0.0), sequences(self, trajectories)
+        scale, states = check_number("scale", self.scale, above=0.0), sequences(self, trajectories)
         return _blocks(trajectories, scale, partial(edit_distances, states, trajectories.offsets))
 
 
@@ -104,8 +104,8 @@ class DynamicTimeWarping(Similarity):
 
     def on(self, trajectories: Any, counts: Floats) -> Block:
         """Return the blocks exp(−D/scale)."""
-        scale, states = number("scale", self.scale, above=0.0), sequences(self, trajectories)
-        points = numbers("coordinates", self.coordinates)
+        scale, states = check_number("scale", self.scale, above=0.0), sequences(self, trajectories)
+        points = check_numeric_array("coordinates", self.coordinates)
         if points.ndim != 2 or not points.shape[1] or not np.isfinite(points).all():
             raise ValueError("coordinates must be finite numbers (S, k), one row per state and k >= 1")
         if states.size and states.max() >= len(points):
@@ -113,7 +113,7 @@ class DynamicTimeWarping(Similarity):
                 f"coordinates has {len(points)} rows, but trajectories visit state {states.max()}: give one per state"
             )
         met, place = np.unique(states, return_inverse=True)
-        foresee(
+        check_memory(
             f"distances between all pairs of the {met.size} states that trajectories visit",
             8.0 * met.size**2,
             "use EditDistance or VisitedStates, which need none",

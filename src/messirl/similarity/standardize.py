@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats
-from messirl.data.chunked_reduce import Found, swept
-from messirl.similarity.penalty_blocks import many
+from messirl.data.chunked_reduce import Found, run_pass
+from messirl.similarity.penalty_blocks import exceeds_exact_limit
 
 ROUNDING = 1e-12  # of the largest count of a feature: counts that differ by less are equal
 
@@ -63,12 +63,12 @@ class Points:
 def points_of(counts: Floats, *, standardise: bool) -> Points | Floats:
     """Return points to be indexed by rows: an array where there are few, otherwise computed on demand."""
     points = Points.of(counts, standardise=standardise)
-    return points if many(len(counts)) else points[:]
+    return points if exceeds_exact_limit(len(counts)) else points[:]
 
 
 def deviations(counts: Floats) -> Floats:
     """Return the standard deviation of each feature's counts, (d,); exactly 0 where they differ only by rounding."""
-    squares, _ = swept(partial(_squares_around, counts.mean(axis=0)), counts, counts.shape[1])
+    squares, _ = run_pass(partial(_squares_around, counts.mean(axis=0)), counts, counts.shape[1])
     found = np.sqrt(squares / len(counts))
     return np.where(found > ROUNDING * np.maximum(counts.max(axis=0), -counts.min(axis=0)), found, 0.0)
 

@@ -65,11 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     arguments = parser.parse_args(words[1:])
     arguments.command = shlex.join(["messirl", *words])
-    from messirl.app.cli._signals import Stopping
+    from messirl.app.cli._signals import InterruptHandler
 
     if arguments.verbose:
         _show_log(say)
-    with Stopping(to_the_end=argv is None) as stopping:
+    with InterruptHandler(to_the_end=argv is None) as stopping:
         try:
             stopping.begin()
             return _run(command, arguments)
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             kept = "; finished work is kept: run the same command to continue" if words[0] in RESUMED else ""
             if stopping.number is None and not isinstance(error, KeyboardInterrupt):
                 return _failed(error, kept, debug=arguments.debug)
-            stopping.wait_until_said()  # an error after Ctrl-C only comes from the interrupted work
+            stopping.wait_for_message()  # an error after Ctrl-C only comes from the interrupted work
             say(f"interrupted{kept}")
             return stopping.leave()
 

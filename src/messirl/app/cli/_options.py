@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from messirl._parameters import MODEL, SETTINGS, Parameter, parameter
-from messirl.app.cli._parser import Once, Parser, count, finite, flag_of, path, seed, whole, with_flags
+from messirl.app.cli._parser import Parser, StoreOnce, count, finite, flag_of, path, seed, whole, with_flags
 from messirl.estimators.registry import METHODS
 from messirl.similarity.registry import SIMILARITIES
 
@@ -35,7 +35,7 @@ def add_split(made: Parser) -> None:
         ("--unlabelled", "trajectories of unknown quality (none)"),
         ("--test", "trajectories held out for the score (none)"),
     ):
-        group.add_argument(name, action=Once, metavar="WHICH", help=text)
+        group.add_argument(name, action=StoreOnce, metavar="WHICH", help=text)
     group.add_argument("--n-expert", type=count, metavar="N", help="use N random expert trajectories")
     group.add_argument("--n-unlabelled", type=count, metavar="N", help="use N random unlabelled trajectories")
     group.add_argument("--seed", type=seed, help="seed of these random choices (0)")
@@ -109,7 +109,7 @@ def add_model(made: Parser, others: str = "em or another method") -> None:
         f"{', '.join(some)} or {last} (rbf)",
     )
     add_parameters(group, [one.setting for one in MODEL])
-    group.add_argument("--features", action=Once, metavar="A,B,…", help="use only these features (all)")
+    group.add_argument("--features", action=StoreOnce, metavar="A,B,…", help="use only these features (all)")
 
 
 def add_parameters(group: Any, names: Iterable[str], owner: str = "") -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from messirl._files import beside, check_writable, exchange, settle
+from messirl._files import atomic_path, check_writable, exchange_folders, flush_folder
 from messirl.app.cli._parser import as_json, note, say
 from messirl.app.cli.progress import Progress
 from messirl.app.workflow.watcher import Watcher
@@ -47,10 +47,10 @@ class Results:
     replace: bool = False
 
     @classmethod
-    def asked(cls, out: Path, *writes: str, report: bool, usual: str, force: bool = True, **how: Any) -> Self:
+    def from_options(cls, out: Path, *writes: str, report: bool, default: str, force: bool = True, **how: Any) -> Self:
         """Return the result folder for the options of `add_results`, with a report if one is requested."""
         page = ("report.html",) if report else ()
-        return cls(out, (*writes, *page), report, replace=force or str(out) == usual, **how)
+        return cls(out, (*writes, *page), report, replace=force or str(out) == default, **how)
 
     def __post_init__(self) -> None:
         self.whole = Path(os.path.realpath(self.folder))
@@ -124,13 +124,13 @@ class Results:
         """Write the summary, with a list of the files written so far."""
         files = sorted(file for file in self.place.rglob("*") if file.is_file() and file.name != name)
         summary["files"] = {file.relative_to(self.place).as_posix(): _checksum(file) for file in files}
-        with beside(self.place / name) as part:
+        with atomic_path(self.place / name) as part:
             part.write_text(as_json(summary) + "\n", encoding="utf-8")
 
     def _settle(self) -> None:
         """Replace the old folder by the new one, and move the old one aside."""
         whole = self.whole
-        settle(self.place)
+        flush_folder(self.place)
         if not whole.exists():
             os.rename(self.place, whole)
             return
@@ -138,7 +138,7 @@ class Results:
         shutil.copymode(whole, self.place)
         with contextlib.suppress(OSError):
             (whole / MOVED).unlink()
-        exchange(self.place, whole)
+        exchange_folders(self.place, whole)
         self.holds = "the earlier result and files of yours are"  # from here on `place` is the old folder
         for entry in list(_others(self.place, ours)):
             _move(entry, whole / entry.relative_to(self.place))

@@ -66,7 +66,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {text}{'' if text.endswith('?') else ';'} see {self.prog} --help\n")
 
 
-class Once(argparse.Action):
+class StoreOnce(argparse.Action):
     """Store the value of an option that may be given only once."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
@@ -113,7 +113,7 @@ def as_json(value: Any) -> str:
     """Return JSON for other programs; NaN and infinities become null."""
     import json
 
-    plain = not _stdio.knows_all_letters(sys.stdout)  # then such characters are written as \\u…
+    plain = not _stdio.encodes_all_characters(sys.stdout)  # then such characters are written as \\u…
     return json.dumps(_plain(value), indent=2, ensure_ascii=plain, allow_nan=False)
 
 
@@ -135,7 +135,7 @@ def add_with_default(group: Any, name: str, kind: Any, default: Any, text: str, 
     group.add_argument(name, type=kind, default=default, metavar=metavar, help=f"{text} ({shown})")
 
 
-def filled(kind: Any, options: dict[str, Any]) -> Any:
+def settings_from_options(kind: Any, options: dict[str, Any]) -> Any:
     """Return settings of a class, each field from the option of the same name if that was given or has a default."""
     values = {name: options[name] for name in kind.__dataclass_fields__ if name in options}
     if "given" in kind.__dataclass_fields__:
@@ -164,7 +164,7 @@ def problem_in(folder: Path) -> Problem:
     """Read the problem in a folder and print its notes on standard error."""
     from messirl.io.folder.reader import read_problem
 
-    return noted(read_problem(folder))
+    return print_notes(read_problem(folder))
 
 
 def trajectories_in(place: Path | None, problem: Problem, executor: Any) -> StreamedTrajectories | None:
@@ -181,7 +181,7 @@ def trajectories_in(place: Path | None, problem: Problem, executor: Any) -> Stre
     return StreamedTrajectories(place, state_labels=states, action_labels=actions, executor=executor)
 
 
-def noted(problem: Problem) -> Problem:
+def print_notes(problem: Problem) -> Problem:
     """Print the notes of a problem and return the problem."""
     for text in problem.notes:
         note(text)
@@ -197,7 +197,7 @@ def path(text: str) -> Path:
     return Path(text)
 
 
-def named(folder: Path) -> str:
+def folder_name(folder: Path) -> str:
     """Return the name of a folder for messages: as it was given or, for ".", "..", its resolved name."""
     return str(folder) if folder.name not in ("", "..") else folder.resolve().name or str(folder)
 
@@ -234,7 +234,7 @@ def count(text: str) -> int:
     return whole(text, 1)
 
 
-def several(text: str) -> int:
+def at_least_two(text: str) -> int:
     """Convert an argument to a whole number >= 2."""
     return whole(text, 2)
 

@@ -26,7 +26,7 @@ ECHO = 0.1  # seconds in which one key press may arrive twice: from the terminal
 SHOW_CURSOR = b"\x1b[?25h\n"
 
 
-class Stopping:
+class InterruptHandler:
     """Context in which Ctrl-C or SIGTERM raises KeyboardInterrupt once, and is always acknowledged.
 
     number : the received signal, or None
@@ -34,7 +34,7 @@ class Stopping:
 
     def __init__(self, *, to_the_end: bool) -> None:
         self.number: int | None = None
-        self.to_the_end = to_the_end  # the process ends with this context: the old handlers need not be restored
+        self.exits = to_the_end  # the process ends with this context: the old handlers need not be restored
         self._installed = self._over = False
         self._quiet = True  # an interrupt is raised only during the work
         self._said = threading.Event()
@@ -59,8 +59,8 @@ class Stopping:
         self._quiet = True
         if not self._installed:
             return
-        self.wait_until_said()
-        if self.to_the_end:
+        self.wait_for_message()
+        if self.exits:
             if signal.SIGINT in self._before:  # the work is done: Ctrl-C must not raise an error any more
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
             return
@@ -84,14 +84,14 @@ class Stopping:
 
     def leave(self) -> int:
         """Return the exit code, or exit with it if `to_the_end`: Python would take longer and might change the code."""
-        if self.to_the_end and self.number is not None:
+        if self.exits and self.number is not None:
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError):
                     stream.flush()
             os._exit(self.code)
         return self.code
 
-    def wait_until_said(self) -> None:
+    def wait_for_message(self) -> None:
         """Wait until the message that the program is stopping has been printed."""
         if self.number is not None:
             self._said.wait(0.5)

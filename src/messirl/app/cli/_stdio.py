@@ -12,7 +12,7 @@ import os
 import sys
 
 PLAIN = "messirl.plain"  # name of the codec error handler
-LIKENESS = {
+ASCII_EQUIVALENTS = {
     "α": "alpha", "γ": "gamma", "ε": "eps", "η": "eta", "θ": "theta", "λ": "lambda", "μ": "mu", "ν": "nu", "π": "pi",
     "ρ": "rho", "σ": "sigma", "χ": "chi", "Δ": "Delta", "Σ": "sum", "−": "-", "–": "-", "—": "-", "±": "+-", "×": "x",
     "·": "*", "≤": "<=", "≥": ">=", "∞": "inf", "½": "1/2", "²": "^2", "‖": "||", "…": "...", "→": "->", "’": "'",
@@ -35,7 +35,7 @@ def prepare() -> None:
                 stream.reconfigure(errors=PLAIN)
 
 
-def knows_all_letters(stream: object) -> bool:
+def encodes_all_characters(stream: object) -> bool:
     """Return whether a stream can encode every character."""
     return str(getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-") in ("utf-8", "utf8", "utf-16")
 
@@ -54,4 +54,4 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
     letters = error.object[error.start : error.end]
     if all("\udc80" <= letter <= "\udcff" for letter in letters):  # undecodable bytes of a file name: written unchanged
         return bytes(ord(letter) - 0xDC00 for letter in letters), error.end
-    return "".join(LIKENESS.get(letter, f"\\u{ord(letter):04x}") for letter in letters), error.end
+    return "".join(ASCII_EQUIVALENTS.get(letter, f"\\u{ord(letter):04x}") for letter in letters), error.end

@@ -21,7 +21,7 @@ def table_writer(place: Path | None, *, force: bool, stars: bool, page: Path) ->
         if stars:
             raise ValueError("--stars has no effect without --table: give --table, or leave --stars out")
         return None
-    from messirl._files import beside, check_writable
+    from messirl._files import atomic_path, check_writable
     from messirl.inference.table_export import FORMATS
     from messirl.io.folder.problem_json import SETTINGS
     from messirl.io.folder.reader import TABLES
@@ -44,7 +44,7 @@ def table_writer(place: Path | None, *, force: bool, stars: bool, page: Path) ->
     def write(table: Any, ratios: Any) -> Path:
         text = FORMATS[kind](table, ratios, **({"stars": True} if stars else {}))
         place.parent.mkdir(parents=True, exist_ok=True)
-        with beside(place) as part:
+        with atomic_path(place) as part:
             part.write_text(text, encoding="utf-8")
         return place
 

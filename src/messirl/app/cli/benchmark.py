@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from messirl.app.cli._comparison import add_methods, add_work, finish, methods_of
+from messirl.app.cli._comparison import add_methods, add_work, finish, parse_methods
 from messirl.app.cli._options import add_results, executor
 from messirl.app.cli._parser import Parser, count, note, seed
 
@@ -37,14 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     first = CompareSettings()
     settings = CompareSettings(
-        methods=methods_of(arguments.methods, first.methods),
+        methods=parse_methods(arguments.methods, first.methods),
         runs=arguments.runs or (QUICK_RUNS if arguments.quick else RUNS),
         seed=first.seed if arguments.seed is None else arguments.seed,
         jobs=arguments.jobs,
     )
     experts = QUICK_EXPERTS if arguments.quick else EXPERTS
-    asked = {"report": arguments.report, "usual": arguments.usual_out}
-    with Results.asked(arguments.out, "benchmark.json", "benchmark.csv", **asked) as out:
+    asked = {"report": arguments.report, "default": arguments.usual_out}
+    with Results.from_options(arguments.out, "benchmark.json", "benchmark.csv", **asked) as out:
         with executor(arguments.cluster) as workers:
             record = benchmark(settings, arguments.out, out.watcher, workers, experts)
         for text in record.notes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from messirl.app.cli._parser import Parser, as_json, named, note, one_line, path
+from messirl.app.cli._parser import Parser, as_json, folder_name, note, one_line, path
 
 DESCRIPTION = (
     "List everything that is wrong with a problem folder: the file, the row (the header is row 1, as in a "
@@ -36,9 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
         notes += tuple(text for text in said if text is not None)
     if arguments.json:
         rows = [{"file": f.where, "row": f.row, "what": f.what, "remedy": f.remedy} for f in faults]
-        print(as_json({"folder": named(arguments.folder), "ok": not faults, "faults": rows, "notes": notes}))
+        print(as_json({"folder": folder_name(arguments.folder), "ok": not faults, "faults": rows, "notes": notes}))
         return 2 if faults else 0
-    called = named(arguments.folder)
+    called = folder_name(arguments.folder)
     for text in notes:
         note(text)
     if faults:

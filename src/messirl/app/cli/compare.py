@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from messirl.app.cli._comparison import add_methods, add_work, finish, methods_of
+from messirl.app.cli._comparison import add_methods, add_work, finish, parse_methods
 from messirl.app.cli._options import add_results, add_split, executor
 from messirl.app.cli._parser import Parser, count, problem_in
 
@@ -40,10 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
     from messirl.app.workflow import comparison as work
     from messirl.app.workflow.split import Split
 
-    name = None if Path(arguments.what).is_dir() else work.problem_named(arguments.what)
+    name = None if Path(arguments.what).is_dir() else work.find_problem(arguments.what)
     first = work.CompareSettings()
     settings = work.CompareSettings(
-        methods=methods_of(arguments.methods, first.methods),
+        methods=parse_methods(arguments.methods, first.methods),
         runs=arguments.runs or first.runs,
         n_expert=arguments.n_expert or first.n_expert,
         n_unlabelled=arguments.n_unlabelled or first.n_unlabelled,
@@ -51,14 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
         seed=first.seed if arguments.seed is None else arguments.seed,
         jobs=arguments.jobs,
     )
-    asked = {"report": arguments.report, "usual": arguments.usual_out}
-    with Results.asked(arguments.out, "compare.json", "compare.csv", **asked) as out:
+    asked = {"report": arguments.report, "default": arguments.usual_out}
+    with Results.from_options(arguments.out, "compare.json", "compare.csv", **asked) as out:
         if name is not None:
             given = next((option for option in OF_FOLDERS if getattr(arguments, option) is not None), None)
             if given is not None:
                 raise ValueError(f"--{given} has no effect on the built-in problem {name}: leave it out")
             with executor(arguments.cluster) as workers:
-                record = work.compare_world(name, settings, arguments.out, out.watcher, workers)
+                record = work.compare_synthetic(name, settings, arguments.out, out.watcher, workers)
         else:
             if not Path(arguments.what).exists():
                 raise ValueError(work.no_such_problem(arguments.what))

@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 import math
 
-from messirl._formatting import nats, percentage, significant, whole_per_cent
+from messirl._formatting import format_nats, format_significant, percentage, whole_per_cent
 from messirl._parameters import CV, INFLUENTIAL
 from messirl.app.cli._group_options import add_by, by_lines
 from messirl.app.cli._options import add_cluster, add_data, add_model, add_results, add_streamed, executor
 from messirl.app.cli._parser import (
-    Once,
     Parser,
+    StoreOnce,
     add_with_default,
     count,
-    filled,
-    named,
+    folder_name,
     one_line,
     problem_in,
+    settings_from_options,
     trajectories_in,
 )
 
@@ -52,7 +52,10 @@ def add(made: Parser) -> None:
     )
     add_with_default(group, "--cv", count, CV, "folds of the cross-validation over experts", "K")
     group.add_argument(
-        "--groups", action=Once, metavar="COLUMN", help="column of trajectory_meta whose groups are held out as a whole"
+        "--groups",
+        action=StoreOnce,
+        metavar="COLUMN",
+        help="column of trajectory_meta whose groups are held out as a whole",
     )
     add_by(group, "also the gain from each group of unlabelled trajectories")
     add_cluster(made)
@@ -68,12 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
     from messirl.app.workflow.split import Split
 
     options, problem = vars(arguments), problem_in(arguments.folder)
-    split, settings = filled(Split, options), filled(DiagnoseSettings, options)
-    asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
-    with Results.asked(arguments.out, "diagnosis.json", "diagnosis.csv", **asked) as out:
+    split, settings = settings_from_options(Split, options), settings_from_options(DiagnoseSettings, options)
+    asked = {"report": arguments.report, "default": arguments.usual_out, "force": arguments.force}
+    with Results.from_options(arguments.out, "diagnosis.json", "diagnosis.csv", **asked) as out:
         with executor(arguments.cluster) as workers:
             streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
-            data = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}
+            data = {"folder": folder_name(arguments.folder), "streamed": streamed, "executor": workers}
             record = diagnose(problem, split, settings, out.watcher, **data)
         record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
         summary, written = record.summary(), {"table": arguments.out / "diagnosis.csv"}
@@ -91,9 +94,9 @@ def _write_table(rows: Iterator[dict[str, Any]], target: Path) -> None:
     import csv
     from itertools import chain
 
-    from messirl._files import beside
+    from messirl._files import atomic_path
 
-    with beside(target) as part, open(part, "w", newline="", encoding="utf-8") as file:
+    with atomic_path(target) as part, open(part, "w", newline="", encoding="utf-8") as file:
         first = next(rows)
         writer = csv.DictWriter(file, list(first))
         writer.writeheader()
@@ -129,10 +132,12 @@ def text_of(record: Any, summary: dict[str, Any], files: dict[str, Path]) -> str
         if summary[key]:
             lines.append(title)
         for row in summary[key]:
-            moved = "-" if math.isnan(row["influence"]) else significant([row["influence"]], 3)[0]
+            moved = "-" if math.isnan(row["influence"]) else format_significant([row["influence"]], 3)[0]
             known = math.isfinite(row["agreement_low"]) and math.isfinite(row["agreement_high"])
-            ends = f"[{nats(row['agreement_low'], 3)}, {nats(row['agreement_high'], 3)}]" if known else "-"
-            value, share = nats(row["agreement"], 3, signed=True), percentage(row["share"])
+            ends = (
+                f"[{format_nats(row['agreement_low'], 3)}, {format_nats(row['agreement_high'], 3)}]" if known else "-"
+            )
+            value, share = format_nats(row["agreement"], 3, signed=True), percentage(row["share"])
             made = "-" if math.isnan(row["steps"]) else f"{row['steps']:,}"
             lines.append(f"{value:>10} {ends:^18} {made:>6} {share:>8} {moved:>10}  {row['trajectory_id']}")
     lines += ["", *by_lines(summary["by"])[:-1]] if summary["by"] else []
@@ -140,7 +145,7 @@ def text_of(record: Any, summary: dict[str, Any], files: dict[str, Path]) -> str
     lines[-1] += " directions of θ to the experts; the most shrunk ones:"
     for d in record.diagnosis.directions[:DIRECTIONS]:
         made_of = "  ".join(
-            f"{nats(weight, 2, signed=True)} {name}" for name, weight in d.largest(record.features, HEAVIEST)
+            f"{format_nats(weight, 2, signed=True)} {name}" for name, weight in d.largest(record.features, HEAVIEST)
         )
         lines.append(f"{whole_per_cent(d.shrinkage):>8}  {made_of}")
     return "\n".join([*lines, "", *(f"{name + ':':<8}{place}" for name, place in files.items())])

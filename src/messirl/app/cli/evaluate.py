@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from messirl._formatting import nats, percentage
-from messirl._text import counted
+from messirl._formatting import format_nats, percentage
+from messirl._text import count_noun
 from messirl.app.cli._options import FILTERS, add_results
-from messirl.app.cli._parser import Once, Parser, model_file, named, one_line, path, problem_in
+from messirl.app.cli._parser import Parser, StoreOnce, folder_name, model_file, one_line, path, problem_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def add(made: Parser) -> None:
     """Declare the arguments of `messirl evaluate`."""
     made.add_argument("model", type=path, metavar="MODEL", help="model.npz that messirl fit wrote, or its folder")
     made.add_argument("folder", type=path, metavar="FOLDER", help="a problem folder")
-    made.add_argument("--test", action=Once, metavar="WHICH", help=f"the trajectories to score (all). {FILTERS}")
+    made.add_argument("--test", action=StoreOnce, metavar="WHICH", help=f"the trajectories to score (all). {FILTERS}")
     add_results(made, "out/evaluate", "evaluate.json")
 
 
@@ -37,9 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     from messirl.loading import load
 
     model, problem = load(model_file(arguments.model)), problem_in(arguments.folder)
-    names = {"called": str(arguments.model), "folder": named(arguments.folder)}
-    asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
-    with Results.asked(arguments.out, "evaluate.json", **asked) as out:
+    names = {"called": str(arguments.model), "folder": folder_name(arguments.folder)}
+    asked = {"report": arguments.report, "default": arguments.usual_out, "force": arguments.force}
+    with Results.from_options(arguments.out, "evaluate.json", **asked) as out:
         record = evaluate(model, problem, arguments.test, out.watcher, **names)
         record = replace(record, command=arguments.command)
         summary, written = record.summary(), dict[str, "Path"]()
@@ -55,11 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
 def text_of(summary: dict[str, Any], files: dict[str, Path]) -> str:
     """Return the text for the terminal."""
     n, steps = summary["trajectories"], summary["steps"]
-    score, chance, hits = nats(summary["score"]), nats(summary["uniform"]), summary["next_state_accuracy"]
+    score, chance, hits = format_nats(summary["score"]), format_nats(summary["uniform"]), summary["next_state_accuracy"]
     return "\n".join([
         *map(one_line, summary["in_words"]),
         "",
-        f"{counted(n, 'trajectory')}, {counted(steps, 'step')}",
+        f"{count_noun(n, 'trajectory')}, {count_noun(steps, 'step')}",
         f"log-probability per step  {score:>10}   (a uniform policy: {chance})",
         f"most likely next state    {percentage(hits, 1):>10}   of steps",
         *(f"{name}: {place}" for name, place in files.items()),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from messirl._formatting import in_columns, nats, probability, significant
+from messirl._formatting import format_columns, format_nats, format_p_value, format_significant
 from messirl._parameters import MODEL, SETTINGS
-from messirl._text import counted
+from messirl._text import count_noun
 from messirl.app.cli._group_options import add_by, by_lines
 from messirl.app.cli._options import (
     add_cluster,
@@ -18,17 +18,17 @@ from messirl.app.cli._options import (
     executor,
 )
 from messirl.app.cli._parser import (
-    Once,
     Parser,
+    StoreOnce,
     count,
-    filled,
     finite,
-    named,
+    folder_name,
     not_negative,
-    noted,
     one_line,
     path,
+    print_notes,
     problem_in,
+    settings_from_options,
     trajectories_in,
 )
 from messirl.app.cli._table_file import table_writer
@@ -95,7 +95,7 @@ def add(made: Parser) -> None:
     add_by(group, "scores, and agreement of the unlabelled trajectories with the expert policy")
     group.add_argument(
         "--groups",
-        action=Once,
+        action=StoreOnce,
         metavar="COLUMN",
         help="column of trajectory_meta that names individuals: robust errors and intervals are clustered by it",
     )
@@ -145,17 +145,17 @@ def _fit(arguments: argparse.Namespace) -> int:
         from messirl.io.folder.unknown_dynamics import read_estimable
 
         found = read_estimable(arguments.folder)
-        problem, estimate = noted(found.problem), partial(found.estimate, prior=arguments.prior or 0.0)
+        problem, estimate = print_notes(found.problem), partial(found.estimate, prior=arguments.prior or 0.0)
     else:
         problem = problem_in(arguments.folder)
-    split, settings = filled(Split, options), filled(FitSettings, options)
-    data: dict[str, Any] = {"folder": named(arguments.folder), "estimate": estimate}
+    split, settings = settings_from_options(Split, options), settings_from_options(FitSettings, options)
+    data: dict[str, Any] = {"folder": folder_name(arguments.folder), "estimate": estimate}
 
     def keep(model: Any, place: Path) -> None:
         save_model(model, place / "model.npz", problem)
 
-    asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
-    with Results.asked(arguments.out, "fit.json", "model.npz", keep=keep, **asked) as out:
+    asked = {"report": arguments.report, "default": arguments.usual_out, "force": arguments.force}
+    with Results.from_options(arguments.out, "fit.json", "model.npz", keep=keep, **asked) as out:
         with executor(arguments.cluster) as workers:
             data["streamed"] = trajectories_in(arguments.unlabelled_from, problem, workers)
             record = fit(problem, split, settings, out.watcher, **data)
@@ -180,21 +180,21 @@ def _fit_recordings(arguments: argparse.Namespace) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from messirl._files import beside
+    from messirl._files import atomic_path
     from messirl.app.cli._output_dir import Results
     from messirl.app.workflow.fit_recordings import RecordingSettings, fit_recordings
     from messirl.app.workflow.split import Split
     from messirl.io.recording_sources import read_recordings
 
     options = vars(arguments)
-    split, settings = filled(Split, options), filled(RecordingSettings, options)
+    split, settings = settings_from_options(Split, options), settings_from_options(RecordingSettings, options)
     source = str(arguments.folder)
-    asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
-    with Results.asked(arguments.out, "fit.json", "policy.parquet", **asked) as out:
+    asked = {"report": arguments.report, "default": arguments.usual_out, "force": arguments.force}
+    with Results.from_options(arguments.out, "fit.json", "policy.parquet", **asked) as out:
         record = fit_recordings(*read_recordings(source), split, settings, out.watcher, folder=source)
         record = replace(record, title=source, command=arguments.command)
         summary, written = record.summary(), {"policy": arguments.out / "policy.parquet"}
-        with beside(out.place / "policy.parquet") as part:
+        with atomic_path(out.place / "policy.parquet") as part:
             pq.write_table(pa.table(record.policy), part)
         if arguments.report:
             from messirl.app.report.fit.recordings_page import write_recordings_report
@@ -211,7 +211,7 @@ def text_of(summary: dict[str, Any], table: Any, files: dict[str, Path], plain: 
     """
     kinds = ", ".join(f"{n} {name}" for name, n in summary["trajectories"].items())
     lines = [*map(one_line, summary["in_words"]), ""]
-    steps = "" if summary["iterations"] is None else f"{counted(summary['iterations'], 'iteration')}, "
+    steps = "" if summary["iterations"] is None else f"{count_noun(summary['iterations'], 'iteration')}, "
     lines += [f"{summary['method']} on {kinds}: {steps}{summary['termination']}", ""]
     if table is not None:
         lines += [str(table), "", *_ratios(summary["ratios"]), *_tests(summary["tests"])]
@@ -242,10 +242,10 @@ def _weights(theta: dict[str, float], estimates: list[dict[str, Any]] | None) ->
     if not theta:
         return []
     largest = sorted(theta.items(), key=lambda item: -abs(item[1]))
-    columns = {"weight": significant(value for _, value in largest[:SHOWN])}
+    columns = {"weight": format_significant(value for _, value in largest[:SHOWN])}
     if estimates is not None:
         errors = {row["name"]: row["robust_std_error"] for row in estimates}
-        columns["robust se"] = significant(errors[name] for name, _ in largest[:SHOWN])
+        columns["robust se"] = format_significant(errors[name] for name, _ in largest[:SHOWN])
     wide = {head: max([10, len(head), *map(len, texts)]) for head, texts in columns.items()}
     heads = "  ".join(f"{head:>{wide[head]}}" for head in columns)
     lines = [
@@ -262,16 +262,16 @@ def _ratios(rows: list[dict[str, Any]]) -> list[str]:
     if not rows:
         return []
     columns = {
-        "value": significant(row["value"] for row in rows),
-        "robust se": significant(row["robust_std_error"] for row in rows),
+        "value": format_significant(row["value"] for row in rows),
+        "robust se": format_significant(row["robust_std_error"] for row in rows),
         "95 % interval": [_interval(row["low"], row["high"]) for row in rows],
         "Fieller's": [_interval(row["fieller_low"], row["fieller_high"]) for row in rows],
     }
-    return [*in_columns(["ratio", *(one_line(row["name"]) for row in rows)], columns), ""]
+    return [*format_columns(["ratio", *(one_line(row["name"]) for row in rows)], columns), ""]
 
 
 def _interval(low: float, high: float) -> str:
-    return "[" + ", ".join(text.strip() for text in significant([low, high])) + "]"
+    return "[" + ", ".join(text.strip() for text in format_significant([low, high])) + "]"
 
 
 def _tests(rows: list[dict[str, Any]]) -> list[str]:
@@ -281,20 +281,20 @@ def _tests(rows: list[dict[str, Any]]) -> list[str]:
         degrees = f"{row['degrees']} degree{'s' if row['degrees'] > 1 else ''} of freedom"
         without = one_line(", ".join(row["without"]))
         lines.append(
-            f"without {without}: likelihood ratio {row['statistic']:.5g} on {degrees}, p {probability(row['p'])}"
+            f"without {without}: likelihood ratio {row['statistic']:.5g} on {degrees}, p {format_p_value(row['p'])}"
         )
     return [*lines, ""] if lines else []
 
 
 def _score(value: float | None) -> str:
-    return f"{'-' if value is None else nats(value):>10}"
+    return f"{'-' if value is None else format_nats(value):>10}"
 
 
 def _gain(found: dict[str, float] | None) -> str:
     """Format a difference with its 95 % interval, if it has one."""
     if found is None:
         return ""
-    mean, low, high = (nats(found[name], signed=True) for name in ("mean", "low", "high"))
+    mean, low, high = (format_nats(found[name], signed=True) for name in ("mean", "low", "high"))
     if mean == "nan":
         return "undefined"
     return f"{mean} [{low}, {high}]" if low != "nan" else mean

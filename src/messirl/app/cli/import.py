@@ -8,13 +8,13 @@ from messirl.app.cli._parser import (
     Parser,
     as_json,
     count,
-    filled,
     finite,
     one_line,
     path,
     positive,
     same_place,
     seed,
+    settings_from_options,
     with_flags,
 )
 
@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise InputError(str(dest), what, "give another folder, or move that away")
         for name in FILES:
             check_writable(dest / name)
-    record = import_recordings(arguments.source, filled(ImportSettings, vars(arguments)))
+    record = import_recordings(arguments.source, settings_from_options(ImportSettings, vars(arguments)))
     summary = {"command": arguments.command, **record.summary()}
     if not arguments.dry_run:
         files = dict(zip(FILES, ((as_json(summary) + "\n").encode(), draw_tracks(record)), strict=True))

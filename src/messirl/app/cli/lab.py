@@ -38,17 +38,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     try:
         from messirl.app.lab.routes import make_app
-        from messirl.app.lab.server import listening, serve
+        from messirl.app.lab.server import open_socket, serve
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn", "plotly"):
             raise
         raise ImportError(NEEDS) from None
-    from messirl.app.lab.folders import found_in
-    from messirl.app.lab.security import served
+    from messirl.app.lab.folders import find_folders
+    from messirl.app.lab.security import allowed_hosts
 
-    found = found_in(arguments.folders)
+    found = find_folders(arguments.folders)
     address = arguments.host or HOST
-    with listening(address, arguments.port) as place:
+    with open_socket(address, arguments.port) as place:
         port = place.getsockname()[1]
         alone = address in ("127.0.0.1", "localhost", "::1")
         if not alone:
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         url = f"http://{f'[{address}]' if ':' in address else address}:{port}/"
         print(f"messirl lab: {url} (folders to open: {len(found)}; Ctrl-C stops it)", flush=True)
         folders = [str(folder.resolve()) for folder in arguments.folders]
-        app = make_app(folders, served(port, address), numbers=not alone)
+        app = make_app(folders, allowed_hosts(port, address), numbers=not alone)
         serve(app, place, None if arguments.no_browser else partial(_open, url))
     return 0
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import Progress as Lines, ProgressColumn, Task
 from rich.text import Text
 
-from messirl.app.cli._stdio import knows_all_letters
+from messirl.app.cli._stdio import encodes_all_characters
 
 if TYPE_CHECKING:
     from messirl.app.cli.progress import Progress
@@ -47,7 +47,7 @@ class Bar(ProgressColumn):
         if size < NARROWEST:
             return Text(f"{title}  {text}", no_wrap=True, overflow="ellipsis")
         full = size if self.ended else round(size * self.progress.done / max(self.progress.total, 1))
-        done, rest = ("━", "━") if knows_all_letters(self.console) else ("#", "-")
+        done, rest = ("━", "━") if encodes_all_characters(self.console) else ("#", "-")
         style = "bar.finished" if self.ended else "bar.complete"
         parts: Any = (f"{title}  ", (done * full, style), (rest * (size - full), "bar.back"), f"  {text}")
         return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")

@@ -93,13 +93,13 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     with Progress("reproduction", "parts") as progress, executor(arguments.cluster) as workers:
         table, claims = reproduce(plan, progress, workers)
-    from messirl.app.report.common.method_style import in_order
+    from messirl.app.report.common.method_style import sort_domains
     from messirl.app.report.paper.reproduction_page import write_report
     from messirl.app.report.paper.summary import sentences
     from messirl.paper.experiments.curves import Curves
 
     page, curves = write_report(table, claims, plan.out), Curves(table)
-    for words in sentences(curves, in_order(curves.domains)):
+    for words in sentences(curves, sort_domains(curves.domains)):
         print(words)
     print(_counted([claim["verdict"] for claim in claims]))
     print(f"report: {page}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from messirl._text import counted, did_you_mean
+from messirl._text import count_noun, did_you_mean
 from messirl.app.cli._parser import Parser, count, model_file, path, same_place, seed
 
 TYPE_CHECKING = False
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     out.parent.mkdir(parents=True, exist_ok=True)
     write_trajectories(drawn, out, model.mdp_, labels=labels, overwrite=arguments.force)
-    print(f"{out}: {counted(len(drawn), 'trajectory')} of {drawn.lengths.min()} to {drawn.lengths.max()} states")
+    print(f"{out}: {count_noun(len(drawn), 'trajectory')} of {drawn.lengths.min()} to {drawn.lengths.max()} states")
     return 0
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import argparse
 import math
 
-from messirl._formatting import nats, nats_between, significant
+from messirl._formatting import format_nats, format_nats_interval, format_significant
 from messirl._parameters import CV, SHARED, WEAK_PRIOR, default
 from messirl.app.cli._group_options import add_by, by_lines
 from messirl.app.cli._options import add_cluster, add_data, add_parameters, add_results, add_streamed, executor
 from messirl.app.cli._parser import (
-    Once,
     Parser,
+    StoreOnce,
     add_with_default,
+    at_least_two,
     count,
-    filled,
-    named,
+    folder_name,
     not_negative,
     one_line,
     problem_in,
-    several,
+    settings_from_options,
     trajectories_in,
 )
 
@@ -55,21 +55,21 @@ def add(made: Parser) -> None:
     )
     group.add_argument(
         "--groups",
-        action=Once,
+        action=StoreOnce,
         metavar="COLUMN",
         help="column of trajectory_meta that names individuals: they are held out and resampled (--bootstrap) as a "
         "whole, and are the units of the intervals",
     )
     add_by(group, "also scores and agreement with the expert policy")
-    group.add_argument("--lambdas", action=Once, type=_strengths, metavar="A,B,…", help="candidate values of λ0")
+    group.add_argument("--lambdas", action=StoreOnce, type=_strengths, metavar="A,B,…", help="candidate values of λ0")
     group.add_argument(
         "--nested", action="store_true", help="also score the whole procedure by nested cross-validation (slow)"
     )
     group.add_argument(
-        "--bootstrap", type=several, metavar="N", help="95 %% intervals of θ of the chosen fit, from N resamples"
+        "--bootstrap", type=at_least_two, metavar="N", help="95 %% intervals of θ of the chosen fit, from N resamples"
     )
     add_parameters(group, SHARED, owner="MESSICV")
-    group.add_argument("--features", action=Once, metavar="A,B,…", help="use only these features (all)")
+    group.add_argument("--features", action=StoreOnce, metavar="A,B,…", help="use only these features (all)")
     add_cluster(made)
     add_results(made, "out/select", "the model and select.json")
 
@@ -84,16 +84,16 @@ def run(arguments: argparse.Namespace) -> int:
     from messirl.io.folder.labels import save_model
 
     options, problem = vars(arguments), problem_in(arguments.folder)
-    split, settings = filled(Split, options), filled(SelectSettings, options)
+    split, settings = settings_from_options(Split, options), settings_from_options(SelectSettings, options)
 
     def keep(model: Any, place: Path) -> None:
         save_model(model, place / "model.npz", problem)
 
-    asked = {"report": arguments.report, "usual": arguments.usual_out, "force": arguments.force}
-    with Results.asked(arguments.out, "select.json", "model.npz", keep=keep, **asked) as out:
+    asked = {"report": arguments.report, "default": arguments.usual_out, "force": arguments.force}
+    with Results.from_options(arguments.out, "select.json", "model.npz", keep=keep, **asked) as out:
         with executor(arguments.cluster) as workers:
             streamed = trajectories_in(arguments.unlabelled_from, problem, workers)
-            data = {"folder": named(arguments.folder), "streamed": streamed, "executor": workers}
+            data = {"folder": folder_name(arguments.folder), "streamed": streamed, "executor": workers}
             record = select(problem, split, settings, out.watcher, **data)
         record = replace(record, title=arguments.folder.resolve().name, command=arguments.command)
         summary, written = record.summary(), {"model": arguments.out / "model.npz"}
@@ -162,11 +162,12 @@ def text_of(summary: dict[str, Any], files: dict[str, Path], plain: Any = None) 
     if summary["needed"] is not None:
         lines.append(f"about {summary['needed']:,} held-out experts would make a difference of this size significant")
     if summary["held_out"] is not None:
-        lines.append(f"held out: {nats(summary['held_out'])} nats per step on the test trajectories")
+        lines.append(f"held out: {format_nats(summary['held_out'])} nats per step on the test trajectories")
     if "nested" in summary:
         nested = summary["nested"]
         lines.append(
-            f"nested: {nats(nested['mean'])} ± {nats(nested['standard_error'])} nats per step, choice included"
+            f"nested: {format_nats(nested['mean'])} ± {format_nats(nested['standard_error'])} nats per step, "
+            "choice included"
         )
     if plain is not None:
         lines += ["", "Without the penalty, experts only:", *str(plain).splitlines()]
@@ -195,15 +196,15 @@ def _shown(summary: dict[str, Any]) -> list[int]:
 
 def _row(every: list[dict[str, Any]], i: int, chosen: int, default: int) -> str:
     row, mark = every[i], "*" if i == chosen else " "
-    gain = f"{nats(row['gain'], signed=True):>9}" if i != default else f"{'default':>9}"
+    gain = f"{format_nats(row['gain'], signed=True):>9}" if i != default else f"{'default':>9}"
     known = i != default and math.isfinite(row["gain_low"])
-    ends = nats_between(row["gain_low"], row["gain_high"]) if known else ""
-    return f"{mark} {nats(row['score']):>9} {gain} {ends:^21}  {row['candidate']}"
+    ends = format_nats_interval(row["gain_low"], row["gain_high"]) if known else ""
+    return f"{mark} {format_nats(row['score']):>9} {gain} {ends:^21}  {row['candidate']}"
 
 
 def _interval_lines(theta: dict[str, float], intervals: dict[str, list[float]]) -> list[str]:
-    weights = significant(theta[name] for name in intervals)
-    low, high = (significant(ends[i] for ends in intervals.values()) for i in (0, 1))
+    weights = format_significant(theta[name] for name in intervals)
+    low, high = (format_significant(ends[i] for ends in intervals.values()) for i in (0, 1))
     width = len(low[0]) + len(high[0]) + 4
     rows = zip(weights, low, high, intervals, strict=True)
     return [
@@ -214,7 +215,7 @@ def _interval_lines(theta: dict[str, float], intervals: dict[str, list[float]]) 
 
 
 def _stability_lines(rows: list[dict[str, float]]) -> list[str]:
-    spreads = significant(row["spread"] for row in rows)
+    spreads = format_significant(row["spread"] for row in rows)
     return [
         f"{'λ0':>8}  {'spread':>8}  of MESSI's policy over halves of the unlabelled trajectories",
         *(f"{row['lambda0']:8g}  {spread:>8}" for row, spread in zip(rows, spreads, strict=True)),

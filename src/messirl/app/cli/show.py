@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from messirl._formatting import significant
-from messirl.app.cli._parser import Parser, as_json, model_file, noted, one_line, path
+from messirl._formatting import format_significant
+from messirl.app.cli._parser import Parser, as_json, model_file, one_line, path, print_notes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             found["notes"] = problem.notes
         else:
-            noted(problem)
+            print_notes(problem)
         if arguments.picture is not None:
             from messirl.app.report.visit_map import draw_visits
 
@@ -115,7 +115,7 @@ def _model(model: Any) -> dict[str, Any]:
 def _text(found: dict[str, Any], indent: str = "") -> str:
     lines = []
     if all(isinstance(value, float) for value in found.values()):  # a column of numbers
-        found = dict(zip(found, significant(found.values(), 6), strict=True))
+        found = dict(zip(found, format_significant(found.values(), 6), strict=True))
         return "\n".join(f"{indent}{one_line(key):<{max(map(len, found)) + 2}}{text}" for key, text in found.items())
     width = max(len(one_line(key)) for key in found) + 2
     for key, value in found.items():

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from messirl._types import Floats
-from messirl.app.lab.requests import Ask, Refused
-from messirl.app.lab.state_layout import MOST, Layout, laid_out
+from messirl.app.lab.requests import FitRequest, RequestError
+from messirl.app.lab.state_layout import MOST, Layout, make_layout
 from messirl.data.mdp import MDP
 from messirl.data.problem import Problem
 from messirl.data.trajectories import Trajectories
@@ -48,7 +48,7 @@ WORDS = {
 TABLES = {"FrozenLake-v1": "Frozen lake", "FrozenLake8x8-v1": "Frozen lake, 8 × 8", "CliffWalking-v1": "Cliff walking"}
 
 
-class Picked(NamedTuple):
+class RequestedSets(NamedTuple):
     """Trajectories of a request; kinds: 0 expert, 1 drawn, 2 near-expert, 3 other, 4 unknown.
 
     test : remaining expert trajectories, for a held-out score
@@ -77,8 +77,8 @@ class LabScene:
     story: str
     mdp: MDP
     layout: Layout
-    pick: Callable[[Ask], Picked]
-    lines: Callable[[Ask], list[str]]
+    pick: Callable[[FitRequest], RequestedSets]
+    lines: Callable[[FitRequest], list[str]]
     defaults: dict[str, Any]
     mixtures: dict[str, str] = field(default_factory=dict)
     filters: list[str] = field(default_factory=list)
@@ -108,8 +108,8 @@ def make_scene(key: str, seed: int = 0) -> LabScene:
         from messirl.paper.synthetic.example_folder import EXAMPLES
 
         made = [f"from messirl.paper.synthetic import {key}", "", f"problem = {key}().problem"]
-        return of_problem(key, *WORDS[key], EXAMPLES[key]().problem, made)
-    raise Refused(f"unknown scene {key[:60]!r}: pick one of the list")
+        return problem_scene(key, *WORDS[key], EXAMPLES[key]().problem, made)
+    raise RequestError(f"unknown scene {key[:60]!r}: pick one of the list")
 
 
 def _domain(key: str, seed: int) -> LabScene:
@@ -127,7 +127,7 @@ def _domain(key: str, seed: int) -> LabScene:
         key,
         *WORDS[key],
         scene,
-        _lanes(scene.mdp) if key == "highway" else laid_out(scene.mdp, _square(scene.mdp)),
+        _lanes(scene.mdp) if key == "highway" else make_layout(scene.mdp, _square(scene.mdp)),
         ["from messirl.paper.domains import DOMAINS, mixture", "", f"scene = {called}.scene({{seed}})"],
         own,
         truth=None if star is None else scene.mdp.reward(star),
@@ -146,16 +146,16 @@ def drawn_scene(
 ) -> LabScene:
     """Create a scene with unlabelled trajectories from three sources."""
 
-    def pick(ask: Ask) -> Picked:
+    def pick(ask: FitRequest) -> RequestedSets:
         if ask.mixture not in MIXTURES:
-            raise Refused(f"mixture must be one of {', '.join(MIXTURES)}")
+            raise RequestError(f"mixture must be one of {', '.join(MIXTURES)}")
         experts = scene.expert[: ask.experts]
         sources = domains.domain.MIXTURES[ask.mixture]
         near = [sources[0 if coin < ask.nu else 1] == "star" for coin in scene.coins[: ask.u]]
         kinds = [0] * len(experts) + [2 if good else 3 for good in near]
-        return Picked(experts, mixture(scene, ask.mixture, ask.u, ask.nu), kinds)
+        return RequestedSets(experts, mixture(scene, ask.mixture, ask.u, ask.nu), kinds)
 
-    def lines(ask: Ask) -> list[str]:
+    def lines(ask: FitRequest) -> list[str]:
         return [
             *(line.format(seed=ask.seed) for line in made),
             f"mdp, expert = scene.mdp, scene.expert[:{ask.experts}]",
@@ -169,25 +169,25 @@ def drawn_scene(
     )
 
 
-def of_problem(key: str, title: str, story: str, problem: Problem, made: list[str]) -> LabScene:
+def problem_scene(key: str, title: str, story: str, problem: Problem, made: list[str]) -> LabScene:
     """Create a scene from a problem with recorded trajectories; filters select expert and unlabelled ones."""
-    refuse_large(problem.mdp, len(problem.trajectories))
+    check_scene_size(problem.mdp, len(problem.trajectories))
     filters = _filters(problem)
 
     def chosen(text: str, n: int, what: str) -> Trajectories:
         try:
             return (problem.select(text).trajectories if text.strip() else problem.trajectories)[:n]
         except ValueError as error:
-            raise Refused(f"{what}: {error}") from None
+            raise RequestError(f"{what}: {error}") from None
 
-    def pick(ask: Ask) -> Picked:
+    def pick(ask: FitRequest) -> RequestedSets:
         every = chosen(ask.expert, ask.experts + TEST, "the expert trajectories")
         expert, test = every[: ask.experts], every[ask.experts :]
         others = chosen(ask.mixture, ask.u, "the unlabelled trajectories") if ask.u else None
         n = 0 if others is None else len(others)
-        return Picked(expert, others if n else None, [0] * len(expert) + [4] * n, test if len(test) else None)
+        return RequestedSets(expert, others if n else None, [0] * len(expert) + [4] * n, test if len(test) else None)
 
-    def lines(ask: Ask) -> list[str]:
+    def lines(ask: FitRequest) -> list[str]:
         def of(text: str, n: int) -> str:
             return f"problem.select({text!r}).trajectories[:{n}]" if text.strip() else f"problem.trajectories[:{n}]"
 
@@ -205,7 +205,7 @@ def of_problem(key: str, title: str, story: str, problem: Problem, made: list[st
         "theta_max": 500.0,
         "objective": "choices",
     }
-    layout = laid_out(problem.mdp, problem.xy, y_down=problem.y_down)
+    layout = make_layout(problem.mdp, problem.xy, y_down=problem.y_down)
     return LabScene(
         key,
         title,
@@ -219,12 +219,14 @@ def of_problem(key: str, title: str, story: str, problem: Problem, made: list[st
     )
 
 
-def refuse_large(mdp: MDP, walks: int) -> None:
+def check_scene_size(mdp: MDP, walks: int) -> None:
     """Refuse a problem that is too large for interactive fits."""
     sizes = (("states", mdp.n_states, min(STATES, MOST)), ("features", mdp.n_features, FEATURES))
     for what, n, most in (*sizes, ("trajectories", walks, WALKS)):
         if n > most:
-            raise Refused(f"the problem has {n:,} {what}: this page takes at most {most:,}; use messirl fit instead")
+            raise RequestError(
+                f"the problem has {n:,} {what}: this page takes at most {most:,}; use messirl fit instead"
+            )
 
 
 def _filters(problem: Problem) -> list[list[str]]:

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from messirl.app.lab.requests import Refused
+from messirl.app.lab.requests import RequestError
 
 PROBLEM, RESULTS, FIT = "problem", "results", "fit"
 MARKS = {  # files that identify the kind of a folder
@@ -20,7 +20,7 @@ LETTERS = 90  # maximum characters of a folder's name in its key and title
 
 
 @dataclass(frozen=True)
-class Place:
+class FolderEntry:
     """A folder that may be opened.
 
     key : identifier in requests; title : its name; kind : its contents
@@ -34,12 +34,12 @@ class Place:
     root: Path
 
 
-def found_in(given: list[Path], *, strict: bool = True) -> dict[str, Place]:
+def find_folders(given: list[Path], *, strict: bool = True) -> dict[str, FolderEntry]:
     """Return everything that can be opened, by key: the given folders and their direct subfolders.
 
     strict : whether a missing folder, or one without usable contents, is an error
     """
-    out: dict[str, Place] = {}
+    out: dict[str, FolderEntry] = {}
     for path in given:
         if not path.is_dir():
             if not strict:
@@ -61,26 +61,28 @@ def found_in(given: list[Path], *, strict: bool = True) -> dict[str, Place]:
             while key in out:
                 n += 1
                 key = f"{kind}:{title} ({n})"
-            out[key] = Place(key, title, kind, place, root)
+            out[key] = FolderEntry(key, title, kind, place, root)
     return out
 
 
-def opened(places: dict[str, Place], key: str, kind: str) -> Path:
+def open_folder(places: dict[str, FolderEntry], key: str, kind: str) -> Path:
     """Return the folder of a key, after a check of its size and for links out of it."""
     place = places.get(key)
     if place is None or place.kind != kind:
-        raise Refused(f"unknown folder {key[:60]!r}: only folders of the command line can be opened")
+        raise RequestError(f"unknown folder {key[:60]!r}: only folders of the command line can be opened")
     if not place.path.is_dir():
-        raise Refused(f"{place.title} does not exist any more: restore the folder, or start messirl lab with another")
+        raise RequestError(
+            f"{place.title} does not exist any more: restore the folder, or start messirl lab with another"
+        )
     if not _within(place.path, place.root):
-        raise Refused(f"{place.title} is now a link out of its folder, which is not followed")
+        raise RequestError(f"{place.title} is now a link out of its folder, which is not followed")
     size = 0
     for file in place.path.iterdir():
         if not _within(file, place.root):
-            raise Refused(f"{place.title}: {file.name} is a link out of its folder, which is not followed")
+            raise RequestError(f"{place.title}: {file.name} is a link out of its folder, which is not followed")
         size += file.stat().st_size if file.is_file() else 0
     if size > LARGEST:
-        raise Refused(f"{place.title} has {size / 1e6:.0f} MB: this page opens at most {LARGEST / 1e6:.0f} MB")
+        raise RequestError(f"{place.title} has {size / 1e6:.0f} MB: this page opens at most {LARGEST / 1e6:.0f} MB")
     return place.path
 
 

@@ -40,7 +40,7 @@ class Job:
             self.answer.set_result((status, body))
 
 
-class Desk:
+class RequestQueue:
     """Queue that passes requests of pages to the worker one after the other.
 
     folders : folders of the command line; deadline : maximum seconds of an answer; command : starts a worker

@@ -11,7 +11,7 @@ import numpy as np
 
 from messirl._types import Floats
 from messirl.app.lab import state_layout
-from messirl.app.lab.catalog import LabScene, Picked
+from messirl.app.lab.catalog import LabScene, RequestedSets
 from messirl.data.feature_counts import counts_of_sets
 from messirl.data.mdp import MDP
 
@@ -30,7 +30,7 @@ def rounded(values: Any) -> Any:
     return float(f"{values:.{DIGITS}g}")
 
 
-def scene_picture(scene: LabScene) -> dict[str, Any]:
+def scene_view(scene: LabScene) -> dict[str, Any]:
     """Return the data of a scene, which the page needs once."""
     mdp, layout = scene.mdp, scene.layout
     return {
@@ -45,7 +45,7 @@ def scene_picture(scene: LabScene) -> dict[str, Any]:
         "columns": list(layout.columns),
         "road": layout.road,
         "edges": state_layout.edges_of(mdp, layout) if layout.kind == "graph" else [],
-        "moves": state_layout.moves_of(mdp),
+        "moves": state_layout.transitions_of(mdp),
         "starts": None if mdp.start is None else np.flatnonzero(mdp.start).tolist(),
         "terminal": np.flatnonzero(mdp.terminal).tolist(),
         "horizon": mdp.horizon,
@@ -61,7 +61,9 @@ def scene_picture(scene: LabScene) -> dict[str, Any]:
     }
 
 
-def fit_picture(scene: LabScene, picked: Picked, model: Any, name: str, label: str, said: list[str]) -> dict[str, Any]:
+def fit_view(
+    scene: LabScene, picked: RequestedSets, model: Any, name: str, label: str, said: list[str]
+) -> dict[str, Any]:
     """Return the data of one fitted model."""
     visits = np.asarray(model.visitation_)
     shown = map_numbers(scene.mdp, scene.layout, model, by_feature=scene.by_feature)
@@ -119,7 +121,7 @@ def _policy(mdp: MDP, model: Any) -> Floats:
     return np.asarray(model.predict_proba(np.arange(mdp.n_states), step=mdp.first_step, goal=goal))
 
 
-def sets_picture(scene: LabScene, picked: Picked, similarity: Any) -> dict[str, Any]:
+def sets_view(scene: LabScene, picked: RequestedSets, similarity: Any) -> dict[str, Any]:
     """Return the trajectories, their similarities and, if it is known, the true reward."""
     everyone = picked.expert if picked.unlabelled is None else picked.expert + picked.unlabelled
     with warnings.catch_warnings():

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats
-from messirl.app.lab.catalog import LabScene, Picked
-from messirl.app.lab.requests import Ask, Refused
+from messirl.app.lab.catalog import LabScene, RequestedSets
+from messirl.app.lab.requests import FitRequest, RequestError
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
 from messirl.estimators import MESSI
-from messirl.estimators.registry import LIGHT, METHODS, baseline
+from messirl.estimators.registry import DEFAULT_POOLING_WEIGHT, METHODS, baseline
 from messirl.paper.domains.pit import TurnSimilarity
 from messirl.planning import soft_policy
 from messirl.similarity.registry import SIMILARITIES
@@ -52,12 +52,12 @@ class Cancelled(Exception):
     """The request was replaced by a newer one."""
 
 
-def parameters(ask: Ask) -> dict[str, Any]:
+def parameters(ask: FitRequest) -> dict[str, Any]:
     """Return the arguments of MESSI for a request; other methods use those that they have."""
     if ask.similarity not in SHOWN_SIMILARITIES:
-        raise Refused(f"similarity must be one of {', '.join(SHOWN_SIMILARITIES)}")
+        raise RequestError(f"similarity must be one of {', '.join(SHOWN_SIMILARITIES)}")
     if ask.objective not in ("choices", "counts"):
-        raise Refused("objective must be choices or counts")
+        raise RequestError("objective must be choices or counts")
     return {
         "similarity": SHOWN_SIMILARITIES[ask.similarity][1](ask.sigma),
         "lambda0": ask.lambda0,
@@ -67,11 +67,11 @@ def parameters(ask: Ask) -> dict[str, Any]:
     }
 
 
-def with_drawn(mdp: MDP, picked: Picked, drawn: tuple[tuple[int, ...], ...]) -> Picked:
+def add_drawn_trajectories(mdp: MDP, picked: RequestedSets, drawn: tuple[tuple[int, ...], ...]) -> RequestedSets:
     """Add hand-drawn expert trajectories; if the others have actions, with the most likely action of each step."""
     if not drawn:
         if len(picked.expert) == 0:
-            raise Refused("there is no expert trajectory: draw one, or use some of the scene")
+            raise RequestError("there is no expert trajectory: draw one, or use some of the scene")
         return picked
     states = [list(row) for row in drawn]
     actions = [[_likeliest(mdp, s, to) for s, to in pairwise(row)] for row in states]
@@ -85,16 +85,16 @@ def with_drawn(mdp: MDP, picked: Picked, drawn: tuple[tuple[int, ...], ...]) -> 
 def _likeliest(mdp: MDP, s: int, to: int) -> int:
     """Return the action that most likely leads from one state to another."""
     if max(s, to) >= mdp.n_states:
-        raise Refused(f"a drawn trajectory has state {max(s, to)}: must be <= {mdp.n_states - 1}")
+        raise RequestError(f"a drawn trajectory has state {max(s, to)}: must be <= {mdp.n_states - 1}")
     chance = mdp.transitions[s * mdp.n_actions : (s + 1) * mdp.n_actions, [to]].toarray().ravel()
     if chance.max(initial=0.0) <= 0.0:
-        raise Refused(
+        raise RequestError(
             f"a drawn trajectory goes from {mdp.state_label(s)} to {mdp.state_label(to)}: there is no such transition"
         )
     return int(chance.argmax())
 
 
-def unit_seconds(mdp: MDP) -> float:
+def seconds_per_solve(mdp: MDP) -> float:
     """Measure the seconds of one solution of a problem, from values to policy; the result is cached."""
 
     def measured() -> float:
@@ -112,24 +112,29 @@ def unit_seconds(mdp: MDP) -> float:
     return mdp.memo("seconds of a solution", measured)
 
 
-def refuse_minutes(mdp: MDP, ask: Ask, picked: Picked) -> None:
+def check_fit_time(mdp: MDP, ask: FitRequest, picked: RequestedSets) -> None:
     """Refuse a fit that would take minutes."""
     most = (ROUGH if ask.rough else EXACT)["max_iter"]
     goals = 1 if picked.expert.goals is None else len(np.unique(picked.expert.goals))
-    seconds = EVALUATIONS * unit_seconds(mdp) * goals * most * (2 if ask.second else 1)
+    seconds = EVALUATIONS * seconds_per_solve(mdp) * goals * most * (2 if ask.second else 1)
     if seconds > MINUTE:
-        raise Refused(
+        raise RequestError(
             f"a fit could take {seconds / 60:.0f} minutes ({mdp.n_states:,} states, up to {most} iterations): use "
             "messirl fit for it, or choose one method and fewer goals"
         )
 
 
 def fit(
-    name: str, ask: Ask, scene: LabScene, picked: Picked, warm: Floats | None, cancelled: Callable[[], bool]
+    name: str,
+    ask: FitRequest,
+    scene: LabScene,
+    picked: RequestedSets,
+    warm: Floats | None,
+    cancelled: Callable[[], bool],
 ) -> tuple[Any, list[str]]:
     """Fit an estimator; return it and its warnings. warm : θ of the previous fit, for a warm start."""
     if name not in OFFERED:
-        raise Refused(f"method must be one of {', '.join(OFFERED)}")
+        raise RequestError(f"method must be one of {', '.join(OFFERED)}")
 
     def watch(_: dict[str, Any]) -> bool:
         if cancelled():
@@ -146,16 +151,16 @@ def fit(
             model.set_params(callback=watch, **how)
             model.fit(scene.mdp, *sets)
         except (ValueError, MemoryError) as error:
-            raise Refused(str(error)) from error
+            raise RequestError(str(error)) from error
     model.set_params(callback=None)
     return model, list(dict.fromkeys(str(one.message) for one in said))
 
 
-def task(name: str, ask: Ask, mdp: MDP, picked: Picked) -> tuple[Any, tuple[Any, ...]]:
+def task(name: str, ask: FitRequest, mdp: MDP, picked: RequestedSets) -> tuple[Any, tuple[Any, ...]]:
     """Return the unfitted estimator and its training trajectories."""
     model, sets = baseline(name, MESSI(**parameters(ask)), mdp, picked.expert, picked.unlabelled)
     if name == "LightPooling" and len(sets) > 1:
-        model.set_params(unlabelled_weight=ask.weight or LIGHT)
+        model.set_params(unlabelled_weight=ask.weight or DEFAULT_POOLING_WEIGHT)
     if name == "EM" and len(sets) > 1:
         model.set_params(steps_per_round=ROUNDS)
     return model, sets

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from messirl.app.lab.catalog import LabScene, Picked
+from messirl.app.lab.catalog import LabScene, RequestedSets
 from messirl.app.lab.live_fit import ROUNDS, parameters
-from messirl.app.lab.requests import Ask
-from messirl.estimators.registry import LIGHT
+from messirl.app.lab.requests import FitRequest
+from messirl.estimators.registry import DEFAULT_POOLING_WEIGHT
 from messirl.paper.domains.pit import TurnSimilarity
 
 
-def lines_of(ask: Ask, scene: LabScene, picked: Picked, name: str) -> str:
+def make_snippet(ask: FitRequest, scene: LabScene, picked: RequestedSets, name: str) -> str:
     """Return Python code that ends with a fitted `model`. picked : includes hand-drawn trajectories."""
     own = parameters(ask)
     similarity = own["similarity"]
@@ -35,7 +35,7 @@ def lines_of(ask: Ask, scene: LabScene, picked: Picked, name: str) -> str:
     else:
         out.append(f'model, sets = baseline("{name}", model, mdp, expert, others)  # with the strength of this MESSI')
         if name == "LightPooling" and picked.unlabelled is not None:
-            out.append(f"model.set_params(unlabelled_weight={ask.weight or LIGHT!r})")
+            out.append(f"model.set_params(unlabelled_weight={ask.weight or DEFAULT_POOLING_WEIGHT!r})")
         if name == "EM" and picked.unlabelled is not None:
             out.append(f"model.set_params(steps_per_round={ROUNDS})")
         out.append("model.fit(mdp, *sets)")
@@ -43,7 +43,7 @@ def lines_of(ask: Ask, scene: LabScene, picked: Picked, name: str) -> str:
     return "\n".join(out) + "\n"
 
 
-def _drawn(ask: Ask, picked: Picked) -> list[str]:
+def _drawn(ask: FitRequest, picked: RequestedSets) -> list[str]:
     n = len(ask.drawn)
     last: list[Any] = [picked.expert[i] for i in range(len(picked.expert) - n, len(picked.expert))]
     states = [[int(s) for s in one.states] for one in last]

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from messirl.app.lab.json_views import rounded
-from messirl.app.lab.requests import Refused
-from messirl.app.report.common.method_style import domain_name, eta_of, in_order, look
+from messirl.app.lab.requests import RequestError
+from messirl.app.report.common.method_style import domain_name, eta_of, sort_domains, style_of
 from messirl.app.report.paper.captions import MEASURES
-from messirl.paper.experiments.claims import decide
-from messirl.paper.experiments.curves import Curve, Curves, Interval, interval, written
+from messirl.paper.experiments.claims import evaluate_claims
+from messirl.paper.experiments.curves import Curve, Curves, Interval, format_interval, interval
 from messirl.paper.experiments.paper_settings import EXACT, SETTINGS
 
 FIGURES = {  # title, label of the x axis, whether it is logarithmic
@@ -29,18 +29,18 @@ COLUMNS = ("domain", "figure", "method", "x", "run", "performance", "theta_norm"
 ROWS = 3_000_000  # maximum rows of a table
 
 
-def results_picture(folder: Path) -> dict[str, Any]:
+def results_view(folder: Path) -> dict[str, Any]:
     """Return every curve of a results folder with its 95 % band, and every claim."""
     try:
         table = pa.concat_tables([_read(folder / name) for name in _files(folder)])
         curves = Curves(table)
-    except Refused:
+    except RequestError:
         raise
     except (pa.ArrowException, KeyError, OSError, ValueError) as error:
-        raise Refused(f"the folder contains no table of messirl reproduce: {error}") from None
-    domains = in_order(curves.domains)
+        raise RequestError(f"the folder contains no table of messirl reproduce: {error}") from None
+    domains = sort_domains(curves.domains)
     if not domains:
-        raise Refused(
+        raise RequestError(
             "the table of this reproduction has no rows yet: open it again when messirl reproduce has finished"
         )
     return {
@@ -75,7 +75,7 @@ def _files(folder: Path) -> list[str]:
 def _read(path: Path) -> pa.Table:
     file = pq.ParquetFile(path)
     if file.metadata.num_rows > ROWS:
-        raise Refused(f"{path.name} has {file.metadata.num_rows:,} rows: this page reads at most {ROWS:,}")
+        raise RequestError(f"{path.name} has {file.metadata.num_rows:,} rows: this page reads at most {ROWS:,}")
     return file.read(columns=list(COLUMNS))
 
 
@@ -84,7 +84,7 @@ def _lines(curves: Curves, domain: str, figure: str) -> list[dict[str, Any]]:
     etas = tuple(sorted({eta for eta in map(eta_of, methods) if eta is not None}))
     out = []
     for method in methods:
-        seen, curve = look(method, etas), curves[domain, figure, method]
+        seen, curve = style_of(method, etas), curves[domain, figure, method]
         exact = method.endswith(EXACT)
         colour = "#808080" if seen.colour == "#000000" else seen.colour  # black is invisible in dark mode
         label, dash, own = seen.label, "solid", method.removesuffix(EXACT)
@@ -111,11 +111,11 @@ def _claims(file: Path, table: pa.Table) -> list[dict[str, Any]]:
     try:
         return [_claim(row) for row in json.loads(file.read_text(encoding="utf-8"))]
     except (OSError, ValueError, KeyError, TypeError):
-        return [_claim(row) for row in decide(table)]
+        return [_claim(row) for row in evaluate_claims(table)]
 
 
 def _claim(row: dict[str, Any]) -> dict[str, Any]:
     evidence = row["evidence"]
     kept = {name: str(row[name]) for name in ("text", "where", "test", "solver", "verdict", "note")}
-    said = "" if evidence is None else f"{written(Interval(**evidence))}, {evidence['n']} runs"
+    said = "" if evidence is None else f"{format_interval(Interval(**evidence))}, {evidence['n']} runs"
     return kept | {"domain": str(row["domain"]), "domain_title": domain_name(str(row["domain"])), "evidence": said}

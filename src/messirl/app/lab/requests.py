@@ -31,12 +31,12 @@ WORDS = {
 }
 
 
-class Refused(ValueError):
+class RequestError(ValueError):
     """A request was refused; the message gives the reason."""
 
 
 @dataclass(frozen=True)
-class Ask:
+class FitRequest:
     """State of the page in a request for a fit.
 
     scene : key of the problem; page : id of the page; rough : whether the slider still moves
@@ -72,20 +72,20 @@ class Ask:
         return hashlib.sha256(repr((*parts, self.similarity, self.sigma)).encode()).hexdigest()[:16]
 
 
-def read_ask(body: bytes) -> Ask:
-    """Parse and validate a request in JSON; raise `Refused` if anything in it is invalid."""
+def parse_fit_request(body: bytes) -> FitRequest:
+    """Parse and validate a request in JSON; raise `RequestError` if anything in it is invalid."""
     try:
         found = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise Refused("the request is not valid JSON") from None
+        raise RequestError("the request is not valid JSON") from None
     if not isinstance(found, dict):
-        raise Refused("the request must be a JSON object")
-    unknown = sorted(set(found) - {field.name for field in fields(Ask)})
+        raise RequestError("the request must be a JSON object")
+    unknown = sorted(set(found) - {field.name for field in fields(FitRequest)})
     if unknown:
-        raise Refused(f"the request has an unknown field {unknown[0][:40]!r}")
+        raise RequestError(f"the request has an unknown field {unknown[0][:40]!r}")
     if "scene" not in found:
-        raise Refused("the request has no field scene")
-    return Ask(**{name: _checked(name, value) for name, value in found.items()})
+        raise RequestError("the request has no field scene")
+    return FitRequest(**{name: _checked(name, value) for name, value in found.items()})
 
 
 def _no_constant(name: str) -> Any:
@@ -98,19 +98,19 @@ def _checked(name: str, value: Any) -> Any:
     if name in WHOLE:
         least, most = WHOLE[name]
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise Refused(f"{name} must be a whole number from {least} to {most}")
+            raise RequestError(f"{name} must be a whole number from {least} to {most}")
         return value
     if name in WORDS:
         if not isinstance(value, str) or len(value) > WORDS[name] or not value.isprintable():
-            raise Refused(f"{name} must be a printable text of at most {WORDS[name]} characters")
+            raise RequestError(f"{name} must be a printable text of at most {WORDS[name]} characters")
         return value
     if name == "page":
         if not isinstance(value, str) or not PAGE.fullmatch(value):
-            raise Refused("page must be 1 to 32 digits or lower-case letters")
+            raise RequestError("page must be 1 to 32 digits or lower-case letters")
         return value
     if name == "rough":
         if not isinstance(value, bool):
-            raise Refused("rough must be true or false")
+            raise RequestError("rough must be true or false")
         return value
     return _drawn(value)
 
@@ -119,16 +119,16 @@ def _number(name: str, value: Any) -> float:
     least, most = NUMBERS[name]
     good = isinstance(value, int | float) and not isinstance(value, bool)
     if not good or not (abs(value) < 1e9 and math.isfinite(value) and least <= value <= most):
-        raise Refused(f"{name} must be a number from {least:g} to {most:g}")
+        raise RequestError(f"{name} must be a number from {least:g} to {most:g}")
     return float(value)
 
 
 def _drawn(value: Any) -> tuple[tuple[int, ...], ...]:
     if not isinstance(value, list) or len(value) > DRAWN:
-        raise Refused(f"at most {DRAWN} trajectories can be drawn")
+        raise RequestError(f"at most {DRAWN} trajectories can be drawn")
     for row in value:
         if not isinstance(row, list) or not 2 <= len(row) <= STEPS:
-            raise Refused(f"a drawn trajectory has 2 to {STEPS} states")
+            raise RequestError(f"a drawn trajectory has 2 to {STEPS} states")
         if not all(isinstance(s, int) and not isinstance(s, bool) and 0 <= s < 10**6 for s in row):
-            raise Refused("a drawn trajectory is a list of states, numbered from 0")
+            raise RequestError("a drawn trajectory is a list of states, numbered from 0")
     return tuple(tuple(row) for row in value)

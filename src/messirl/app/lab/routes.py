@@ -19,23 +19,23 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from messirl.app.lab.job_queue import Desk
-from messirl.app.lab.requests import PAGE, WORDS, Refused, read_ask
-from messirl.app.lab.security import Guard
+from messirl.app.lab.job_queue import RequestQueue
+from messirl.app.lab.requests import PAGE, WORDS, RequestError, parse_fit_request
+from messirl.app.lab.security import SecurityMiddleware
 
 STATIC = Path(__file__).parent / "static"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 JSON = "application/json"
 
 
-def make_app(folders: list[str], hosts: frozenset[str], *, numbers: bool = False) -> Guard:
+def make_app(folders: list[str], hosts: frozenset[str], *, numbers: bool = False) -> SecurityMiddleware:
     """Create the application behind its guard. folders : folders that a page may open; hosts, numbers : see Guard."""
-    desk = Desk(folders)
+    desk = RequestQueue(folders)
 
     async def fit(request: Request) -> Response:
         try:
-            ask = read_ask(await request.body())
-        except Refused as error:
+            ask = parse_fit_request(await request.body())
+        except RequestError as error:
             return _answer(422, str(error))
         return await _asked(request, desk, f"fit {ask.page}", {"what": "fit", "ask": asdict(ask)})
 
@@ -73,7 +73,7 @@ def make_app(folders: list[str], hosts: frozenset[str], *, numbers: bool = False
         *(Route(f"/api/{what}", reading(what)) for what in ("catalogue", "scene", "results", "fitted")),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    return Guard(Starlette(routes=routes, lifespan=lifespan), hosts, numbers=numbers)
+    return SecurityMiddleware(Starlette(routes=routes, lifespan=lifespan), hosts, numbers=numbers)
 
 
 @cache
@@ -86,7 +86,7 @@ def inline_styles() -> list[str]:
     return sorted(set(re.findall(r'getElementById\("([0-9a-f]{64})"\)', PLOTLY.read_text(encoding="utf-8"))))
 
 
-async def _asked(request: Request, desk: Desk, page: str, message: dict[str, Any]) -> Response:
+async def _asked(request: Request, desk: RequestQueue, page: str, message: dict[str, Any]) -> Response:
     """Return the answer of the worker; if the page is closed meanwhile, its work is stopped."""
     answer, left = asyncio.create_task(desk.ask(page, message)), asyncio.create_task(_left(request))
     try:

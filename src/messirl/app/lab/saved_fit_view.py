@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from messirl.app.lab import state_layout
-from messirl.app.lab.catalog import refuse_large
-from messirl.app.lab.folders import PROBLEM, Place, opened
+from messirl.app.lab.catalog import check_scene_size
+from messirl.app.lab.folders import PROBLEM, FolderEntry, open_folder
 from messirl.app.lab.json_views import map_numbers, rounded
-from messirl.app.lab.requests import Refused
+from messirl.app.lab.requests import RequestError
 from messirl.data.mdp import MDP
 from messirl.data.problem import Problem
 from messirl.data.trajectories import Trajectories
@@ -23,22 +23,22 @@ TRACKS = 40  # maximum number of shown trajectories
 LENGTH = 60  # states of a sampled trajectory that nothing else ends
 
 
-def fitted_picture(folder: Path, known: dict[str, Place]) -> dict[str, Any]:
+def saved_fit(folder: Path, known: dict[str, FolderEntry]) -> dict[str, Any]:
     """Return the contents of the view of a saved fit. known : folders that may be opened, as that of its problem."""
     try:
         model = load(folder / "model.npz")
     except ValueError as error:
-        raise Refused(str(error)) from error
+        raise RequestError(str(error)) from error
     mdp = model.mdp_
     if not hasattr(model, "theta_") or not hasattr(model, "visitation_"):  # such as cloning, which learns no reward
-        raise Refused(
+        raise RequestError(
             f"a model of {type(model).__name__} has no weights or no visits to show: open one of MESSI or MaxEntIRL"
         )
-    refuse_large(mdp, 0)
+    check_scene_size(mdp, 0)
     summary = _summary(folder / "fit.json")
     problem = _problem(str(summary.get("folder", "")), mdp, known)
     own = read_labels(folder / "model.npz", mdp) if problem is None else Labels.of(problem)
-    layout = state_layout.laid_out(mdp, own.xy, y_down=own.y_down)
+    layout = state_layout.make_layout(mdp, own.xy, y_down=own.y_down)
     tracks, said = _tracks(model, problem)
     return {
         "scene": {
@@ -77,14 +77,14 @@ def _listed(summary: dict[str, Any], name: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _problem(named: str, mdp: MDP, known: dict[str, Place]) -> Problem | None:
+def _problem(named: str, mdp: MDP, known: dict[str, FolderEntry]) -> Problem | None:
     """Return the problem of a fit if its folder is one of the given ones; no other path in a file is followed."""
     from messirl.io.folder.reader import read_problem
 
     for key, place in known.items():
         if place.kind == PROBLEM and named and Path(named).name == place.path.name:
             try:
-                problem = read_problem(opened(known, key, PROBLEM))
+                problem = read_problem(open_folder(known, key, PROBLEM))
             except ValueError:
                 continue
             if problem.mdp.n_states == mdp.n_states:

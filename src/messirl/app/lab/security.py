@@ -34,7 +34,7 @@ HEADERS = {
 }
 
 
-class Guard:
+class SecurityMiddleware:
     """Middleware that checks every request before the application sees it, and adds headers to every answer.
 
     hosts : allowed values of the Host header, with the port
@@ -114,7 +114,7 @@ async def _whole_body(receive: Receive) -> list[Message] | None:
     return messages
 
 
-def served(port: int, *more: str) -> frozenset[str]:
+def allowed_hosts(port: int, *more: str) -> frozenset[str]:
     """Return the allowed Host headers of a server on this machine. more : further names of it."""
     names = ("127.0.0.1", "localhost", "[::1]", *(name.lower() for name in more))
     return frozenset(f"{name}:{port}" for name in names) | (frozenset(names) if port == 80 else frozenset())

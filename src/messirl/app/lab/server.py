@@ -23,7 +23,7 @@ LIMITS: dict[str, Any] = {
 PATIENCE = 20.0  # seconds within which a request must be complete
 
 
-class Hurried(H11Protocol):
+class TimeoutProtocol(H11Protocol):
     """HTTP protocol that closes idle and very slow connections; the time of answers is not limited."""
 
     _timer: asyncio.TimerHandle | None = None
@@ -63,7 +63,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def listening(address: str, port: int) -> socket.socket:
+def open_socket(address: str, port: int) -> socket.socket:
     """Return a listening socket; raise ValueError if the address or the port cannot be used."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     place = socket.socket(family, socket.SOCK_STREAM)
@@ -85,7 +85,7 @@ def serve(app: Any, place: socket.socket, opened: Callable[[], object] | None = 
     """Serve until interrupted. opened : called once, in a thread, when the page is available."""
     config = uvicorn.Config(
         app,
-        http=Hurried,
+        http=TimeoutProtocol,
         loop="asyncio",
         ws="none",
         log_level="critical",

@@ -53,7 +53,7 @@ class Layout:
         return np.asarray(np.bincount(self.tile[here], values[here], minlength=self.n_tiles), dtype=np.float64)
 
 
-def laid_out(mdp: MDP, xy: Floats | None, *, y_down: bool = False) -> Layout:
+def make_layout(mdp: MDP, xy: Floats | None, *, y_down: bool = False) -> Layout:
     """Return a layout by coordinates, or by the network of transitions if there are none."""
     from messirl.app.workflow.graph_layout import network_places
 
@@ -103,15 +103,15 @@ def _lattice(at: Floats) -> bool:
     return len(np.unique(whole, axis=0)) == len(at) >= FULL * size
 
 
-def moves_of(mdp: MDP) -> dict[str, Any] | None:
+def transitions_of(mdp: MDP) -> dict[str, Any] | None:
     """Return all transitions (from, to, highest probability); None if there are too many."""
-    table = best_chance(mdp)
+    table = max_probability(mdp)
     if table.nnz > MOVES:
         return None
     return {"from": table.row.tolist(), "to": table.col.tolist(), "p": np.round(table.data, 3).tolist()}
 
 
-def best_chance(mdp: MDP) -> sp.coo_array:
+def max_probability(mdp: MDP) -> sp.coo_array:
     """Return max_a p(s'|s, a), (S, S)."""
     moves = mdp.transitions.tocoo()
     order = np.lexsort((moves.data, moves.col, moves.row // mdp.n_actions))
@@ -136,7 +136,7 @@ def directions(mdp: MDP, layout: Layout) -> Floats:
 
 def edges_of(mdp: MDP, layout: Layout) -> list[list[int]]:
     """Return the pairs of tiles that a transition joins, each once."""
-    table = best_chance(mdp)
+    table = max_probability(mdp)
     one, other = layout.tile[table.row], layout.tile[table.col]
     keep = (one >= 0) & (other >= 0) & (one != other)
     pairs = np.unique(np.sort(np.column_stack([one[keep], other[keep]]), axis=1), axis=0)

@@ -20,10 +20,18 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from messirl.app.lab.catalog import LabScene, catalogue, make_scene, of_problem
-from messirl.app.lab.folders import FIT, PROBLEM, RESULTS, found_in, opened, stamp
-from messirl.app.lab.live_fit import LABELS, SHOWN_SIMILARITIES, Cancelled, fit, parameters, refuse_minutes, with_drawn
-from messirl.app.lab.requests import Ask, Refused
+from messirl.app.lab.catalog import LabScene, catalogue, make_scene, problem_scene
+from messirl.app.lab.folders import FIT, PROBLEM, RESULTS, find_folders, open_folder, stamp
+from messirl.app.lab.live_fit import (
+    LABELS,
+    SHOWN_SIMILARITIES,
+    Cancelled,
+    add_drawn_trajectories,
+    check_fit_time,
+    fit,
+    parameters,
+)
+from messirl.app.lab.requests import FitRequest, RequestError
 
 KEPT = 6  # maximum number of cached scenes
 REMEMBERED = 200  # maximum number of θ for warm starts
@@ -35,7 +43,7 @@ class Worker:
 
     def __init__(self, folders: list[str]) -> None:
         self._folders = [Path(folder) for folder in folders]
-        self.places = found_in(self._folders, strict=False)
+        self.places = find_folders(self._folders, strict=False)
         self._scenes: OrderedDict[tuple[str, int], LabScene] = OrderedDict()
         self._stamps: dict[str, Stamp] = {}  # of folders, when they were read
         self._results: tuple[Path, Stamp, dict[str, Any]] | None = None  # the last one read
@@ -55,19 +63,21 @@ class Worker:
     def _folder(self, key: str) -> LabScene:
         from messirl.io.folder.reader import read_problem
 
-        path = opened(self.places, key, PROBLEM)
+        path = open_folder(self.places, key, PROBLEM)
         self._stamps[key] = stamp(path)
         try:
             problem = read_problem(path)
         except ValueError as error:
-            raise Refused(str(error)) from error
+            raise RequestError(str(error)) from error
         made = ["from messirl import read_problem", "", f"problem = read_problem({str(path)!r})"]
-        return of_problem(key, self.places[key].title, f"The problem folder {self.places[key].title}.", problem, made)
+        return problem_scene(
+            key, self.places[key].title, f"The problem folder {self.places[key].title}.", problem, made
+        )
 
     def _forget_changed(self, key: str) -> None:
         """Drop a cached folder that has changed; pages that show it keep their copy."""
         held = (key, 0) in self._scenes and key in self.places
-        if held and stamp(opened(self.places, key, PROBLEM)) != self._stamps[key]:
+        if held and stamp(open_folder(self.places, key, PROBLEM)) != self._stamps[key]:
             del self._scenes[key, 0]
 
     def answer(self, message: dict[str, Any], cancelled: Callable[[], bool]) -> dict[str, Any]:
@@ -76,28 +86,28 @@ class Worker:
         if what == "catalogue":
             return self.catalogue()
         if what == "scene":
-            from messirl.app.lab.json_views import scene_picture
+            from messirl.app.lab.json_views import scene_view
 
             self._forget_changed(message["key"])
-            return scene_picture(self.scene(message["key"], 0))
+            return scene_view(self.scene(message["key"], 0))
         if what == "results":
-            from messirl.app.lab.reproduction_view import results_picture
+            from messirl.app.lab.reproduction_view import results_view
 
-            folder = opened(self.places, message["key"], RESULTS)
+            folder = open_folder(self.places, message["key"], RESULTS)
             now = stamp(folder)
             if self._results is None or self._results[:2] != (folder, now):
-                self._results = folder, now, results_picture(folder)
+                self._results = folder, now, results_view(folder)
             return self._results[2]
         if what == "fitted":
-            from messirl.app.lab.saved_fit_view import fitted_picture
+            from messirl.app.lab.saved_fit_view import saved_fit
 
-            return fitted_picture(opened(self.places, message["key"], FIT), self.places)
+            return saved_fit(open_folder(self.places, message["key"], FIT), self.places)
         fields = message["ask"]
-        return self.fit(Ask(**fields | {"drawn": tuple(map(tuple, fields["drawn"]))}), cancelled)
+        return self.fit(FitRequest(**fields | {"drawn": tuple(map(tuple, fields["drawn"]))}), cancelled)
 
     def catalogue(self) -> dict[str, Any]:
         """Return the available scenes, folders, methods and similarities, with new folders included."""
-        self.places = found_in(self._folders, strict=False)
+        self.places = find_folders(self._folders, strict=False)
 
         def of(kind: str) -> dict[str, str]:
             return {place.key: place.title for place in self.places.values() if place.kind == kind}
@@ -110,15 +120,15 @@ class Worker:
             "similarities": {key: label for key, (label, _) in SHOWN_SIMILARITIES.items()},
         }
 
-    def fit(self, ask: Ask, cancelled: Callable[[], bool]) -> dict[str, Any]:
+    def fit(self, ask: FitRequest, cancelled: Callable[[], bool]) -> dict[str, Any]:
         """Fit one or two methods; return everything that the page draws."""
-        from messirl.app.lab.json_views import fit_picture, sets_picture
-        from messirl.app.lab.python_snippet import lines_of
+        from messirl.app.lab.json_views import fit_view, sets_view
+        from messirl.app.lab.python_snippet import make_snippet
 
         begin = perf_counter()
         scene = self.scene(ask.scene, ask.seed)
-        picked = with_drawn(scene.mdp, scene.pick(ask), ask.drawn)
-        refuse_minutes(scene.mdp, ask, picked)
+        picked = add_drawn_trajectories(scene.mdp, scene.pick(ask), ask.drawn)
+        check_fit_time(scene.mdp, ask, picked)
         models = []
         for name in [ask.method, *([ask.second] if ask.second else [])]:
             key = (ask.scene, ask.seed, name)
@@ -126,12 +136,12 @@ class Worker:
             fits_here = before is not None and before.size == scene.mdp.n_features
             model, said = fit(name, ask, scene, picked, before if fits_here else None, cancelled)
             self._warm[key] = model.theta_
-            models.append(fit_picture(scene, picked, model, name, LABELS[name], said))
+            models.append(fit_view(scene, picked, model, name, LABELS[name], said))
             if not ask.rough:
-                models[-1]["code"] = lines_of(ask, scene, picked, name)
+                models[-1]["code"] = make_snippet(ask, scene, picked, name)
         while len(self._warm) > REMEMBERED:
             self._warm.popitem(last=False)
-        shown = {} if ask.have == ask.sets else sets_picture(scene, picked, parameters(ask)["similarity"])
+        shown = {} if ask.have == ask.sets else sets_view(scene, picked, parameters(ask)["similarity"])
         took = round(1000 * (perf_counter() - begin))
         return {"models": models, "rough": ask.rough, "sets": ask.sets, "ms": took, **shown}
 
@@ -161,7 +171,7 @@ def main() -> None:
             line = _line(number, 200, worker.answer(message, partial(dropped.__contains__, number)))
         except Cancelled:
             line = _line(number, 200, {"dropped": True})
-        except Refused as error:
+        except RequestError as error:
             line = _line(number, 422, {"error": str(error)})
         except Exception as error:  # the page shows the error and goes on
             line = _line(number, 500, {"error": f"internal error, {type(error).__name__}: {error}"})

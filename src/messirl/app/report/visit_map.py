@@ -9,8 +9,8 @@ import numpy as np
 
 from messirl import plot
 from messirl.app.report.common.images import render, write_bytes
-from messirl.app.report.common.map_style import say_axes, write_names
-from messirl.app.report.fit.map_axes import MOST_MOVES, tiled, widely_spread
+from messirl.app.report.common.map_style import label_axes, write_names
+from messirl.app.report.fit.map_axes import MOST_TRANSITIONS, tiled, widely_spread
 from messirl.data.problem import Problem
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _figure(problem: Problem) -> Figure:
     figure = Figure(figsize=(5.6, 4.2), layout="constrained")
     ax = figure.subplots()
     tiles = plot.on_grid(at) if not here.all() else tiled(problem.mdp, at)
-    if not tiles and here.all() and problem.mdp.transitions.nnz <= MOST_MOVES:
+    if not tiles and here.all() and problem.mdp.transitions.nnz <= MOST_TRANSITIONS:
         plot.moves(problem.mdp, at, ax)
     size = float(np.clip(6000.0 / max(len(at), 1), 1.0, 60.0))
     many = widely_spread(visits)
@@ -49,7 +49,7 @@ def _figure(problem: Problem) -> Figure:
     plot.states(visits, at, ax, label="visits", logarithmic=many, size=size, tiles=tiles)
     ax.grid(False)
     ax.spines[:].set_visible(False)
-    say_axes(ax, y_down=problem.y_down)
+    label_axes(ax, y_down=problem.y_down)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     names = problem.mdp.state_names or range(problem.mdp.n_states)

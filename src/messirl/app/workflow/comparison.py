@@ -15,19 +15,19 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from messirl._parameters import CV
-from messirl._text import counted, did_you_mean, listed
-from messirl.app.workflow.comparison_record import OVERALL, ContestRecord, part_of
+from messirl._text import count_noun, did_you_mean, join_names
+from messirl.app.workflow.comparison_record import OVERALL, ComparisonRecord, part_of
 from messirl.app.workflow.split import PROBLEM, Split, divide
 from messirl.app.workflow.watcher import SILENT, Watcher
 from messirl.data.mdp import MDP
 from messirl.data.problem import Problem
 from messirl.data.trajectories import Trajectories
 from messirl.estimators.registry import Method
-from messirl.paper.experiments.benchmark_tasks import QUALITIES, WORLDS, Case, Task, without_gymnasium
-from messirl.paper.experiments.method_comparison import CORE, Drawn, contest, named, origin_of
+from messirl.paper.experiments.benchmark_tasks import QUALITIES, TASKS, Case, Task, without_gymnasium
+from messirl.paper.experiments.method_comparison import CORE, ComparisonCase, find_methods, origin_of, run_comparison
 from messirl.paper.experiments.rankings import Cell, cells_of, mean_ranks
 from messirl.paper.experiments.toy_text import TOYS
-from messirl.selection.cross_validation import splits
+from messirl.selection.cross_validation import make_splits
 
 FIRST = 9000  # the seed of the first run of the benchmark, which no choice of defaults used
 EXPERTS = (1, 5, 20)
@@ -114,9 +114,9 @@ class CompareSettings:
     jobs: int = 1
 
 
-def compare_world(
+def compare_synthetic(
     name: str, settings: CompareSettings, out: Path, watcher: Watcher = SILENT, executor: Any = None
-) -> ContestRecord:
+) -> ComparisonRecord:
     """Compare methods on draws of one problem with a known truth; those of the paper have their full size."""
     if name in TOYS and (why := without_gymnasium()):
         raise ValueError(why)
@@ -125,9 +125,9 @@ def compare_world(
         Case(name, s.quality, s.n_expert, run, s.seed + run, u=s.n_unlabelled, small=False) for run in range(s.runs)
     ]
     lead = (
-        f"{counted(len(named(s.methods)), 'method')} learnt from the same {_trajectories(s.n_expert)} and "
+        f"{count_noun(len(find_methods(s.methods)), 'method')} learnt from the same {_trajectories(s.n_expert)} and "
         f"{s.n_unlabelled} unlabelled ones, of which {s.quality.replace(' good', '')} are good, in each of "
-        f"{counted(s.runs, 'run')}."
+        f"{count_noun(s.runs, 'run')}."
     )
     return _record(name, cases, s, out, lead, [], watcher, executor)
 
@@ -141,11 +141,11 @@ def compare_folder(
     *,
     folder: str = PROBLEM,
     executor: Any = None,
-) -> ContestRecord:
+) -> ComparisonRecord:
     """Compare methods on a user's problem, by test trajectories or by experts that are held out in turn."""
     parts = divide(problem, split, watcher, folder)
     kept = [(parts.expert, parts.test)] if parts.test is not None else _splits(problem.mdp, parts.expert, settings)
-    how = "the test trajectories" if parts.test is not None else f"experts held out in {counted(len(kept), 'split')}"
+    how = "the test trajectories" if parts.test is not None else f"experts held out in {count_noun(len(kept), 'split')}"
     others = "none" if parts.unlabelled is None else f"{len(parts.unlabelled)}"
     words = "no unlabelled ones" if parts.unlabelled is None else f"{others} unlabelled ones"
     cases = [
@@ -153,7 +153,8 @@ def compare_folder(
         for run, (train, test) in enumerate(kept)
     ]
     lead = (
-        f"{counted(len(named(settings.methods)), 'method')} learnt from {_trajectories(len(parts.expert))} and "
+        f"{count_noun(len(find_methods(settings.methods)), 'method')} learnt from "
+        f"{_trajectories(len(parts.expert))} and "
         f"{words}, and are judged by {how}."
     )
     return _record(folder, cases, settings, out, lead, [], watcher, executor)
@@ -165,7 +166,7 @@ def _trajectories(n: int) -> str:
 
 def _splits(mdp: MDP, expert: Trajectories, settings: CompareSettings) -> list[tuple[Trajectories, Trajectories]]:
     """Return the splits of the experts, the same ones every time."""
-    return splits(mdp, expert, CV, random_state=settings.seed)
+    return make_splits(mdp, expert, CV, random_state=settings.seed)
 
 
 def benchmark(
@@ -174,8 +175,8 @@ def benchmark(
     watcher: Watcher = SILENT,
     executor: Any = None,
     experts: Sequence[int] = EXPERTS,
-    problems: Sequence[str] = WORLDS,
-) -> ContestRecord:
+    problems: Sequence[str] = TASKS,
+) -> ComparisonRecord:
     """Compare methods over all problems, kinds of unlabelled trajectories and several numbers of experts."""
     why = without_gymnasium()
     notes = [why] if why else []
@@ -188,39 +189,40 @@ def benchmark(
         for quality in QUALITIES
     ]
     lead = (
-        f"{counted(len(named(settings.methods)), 'method')} on {counted(len(some), 'problem')}, with "
-        f"{listed([*map(str, experts[:-1]), counted(experts[-1], 'expert')])} and {Case.u} unlabelled trajectories of "
-        f"which all, half or none are good, in {counted(settings.runs, 'run')} each."
+        f"{count_noun(len(find_methods(settings.methods)), 'method')} on {count_noun(len(some), 'problem')}, with "
+        f"{join_names([*map(str, experts[:-1]), count_noun(experts[-1], 'expert')])} and {Case.u} unlabelled "
+        "trajectories of "
+        f"which all, half or none are good, in {count_noun(settings.runs, 'run')} each."
     )
     return _record("benchmark", cases, settings, out, lead, notes, watcher, executor)
 
 
 def _record(
     title: str,
-    cases: Sequence[Drawn],
+    cases: Sequence[ComparisonCase],
     settings: CompareSettings,
     out: Path,
     lead: str,
     notes: list[str],
     watcher: Watcher,
     executor: Any,
-) -> ContestRecord:
-    methods = named(settings.methods)
+) -> ComparisonRecord:
+    methods = find_methods(settings.methods)
     watcher.begin()
     began, origin = time.monotonic(), origin_of(cases, methods, settings.seed)
     with watcher.progress(title, "parts") as count:
-        table = contest(out / ROWS, cases, methods, origin, settings.jobs, count, executor)
+        table = run_comparison(out / ROWS, cases, methods, origin, settings.jobs, count, executor)
     seconds, names = time.monotonic() - began, [method.name for method in methods]
     return record_of(title, table, names, lead, notes, seconds, asdict(origin))
 
 
 def record_of(
     title: str, table: pa.Table, names: list[str], lead: str, notes: list[str], seconds: float, origin: dict[str, Any]
-) -> ContestRecord:
+) -> ComparisonRecord:
     """Return the record of a table of results."""
     cells = cells_of(table, names)
     ranks = {name: mean_ranks(table, names, where) for name, where in _parts(cells).items()}
-    return ContestRecord(title, names, cells, ranks, lead, notes, seconds, origin)
+    return ComparisonRecord(title, names, cells, ranks, lead, notes, seconds, origin)
 
 
 def _parts(cells: Sequence[Cell]) -> dict[str, Callable[[Any], bool]]:
@@ -231,7 +233,7 @@ def _parts(cells: Sequence[Cell]) -> dict[str, Callable[[Any], bool]]:
     kinds = [quality for quality in QUALITIES if any(cell.unlabelled == quality for cell in cells)]
     numbers = sorted({cell.experts for cell in cells})
     out |= {f"unlabelled {q}": partial(_has, {"unlabelled": q}) for q in kinds}
-    out |= {counted(n, "expert"): partial(_has, {"experts": n}) for n in numbers}
+    out |= {count_noun(n, "expert"): partial(_has, {"experts": n}) for n in numbers}
     return out | {part_of(n, q): partial(_has, {"experts": n, "unlabelled": q}) for n in numbers for q in kinds}
 
 
@@ -239,11 +241,11 @@ def _has(wanted: dict[str, Any], row: dict[str, Any]) -> bool:
     return all(row[name] == value for name, value in wanted.items())
 
 
-def problem_named(text: str) -> str | None:
+def find_problem(text: str) -> str | None:
     """Return the problem with a known truth of this name, ignoring case; None if there is none."""
-    return {name.lower(): name for name in WORLDS}.get(text.lower())
+    return {name.lower(): name for name in TASKS}.get(text.lower())
 
 
 def no_such_problem(text: str) -> str:
     """Return the error message for a name that is neither a folder nor a problem."""
-    return f"{text} is neither a folder nor a problem: choose from {', '.join(WORLDS)}{did_you_mean(text, WORLDS)}"
+    return f"{text} is neither a folder nor a problem: choose from {', '.join(TASKS)}{did_you_mean(text, TASKS)}"

@@ -7,18 +7,18 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from messirl import __version__
-from messirl._formatting import nats
-from messirl._text import counted, listed
+from messirl._formatting import format_nats
+from messirl._text import count_noun, join_names
 from messirl.app.workflow.narrative import NATS, difference
 from messirl.estimators.registry import METHODS
 from messirl.inference.paired_gain import Gain
-from messirl.paper.experiments.rankings import Cell, Standing
+from messirl.paper.experiments.rankings import Cell, MethodResult
 
 OVERALL = "overall"
 
 
 @dataclass(frozen=True)
-class ContestRecord:
+class ComparisonRecord:
     """The result of a comparison of methods; `summary()` is the content of compare.json and benchmark.json.
 
     Attributes
@@ -74,15 +74,15 @@ def label(method: str) -> str:
     return METHODS[method].label if method in METHODS else method
 
 
-def main_measure(cell: Cell, one: Standing) -> tuple[Gain, Gain]:
+def main_measure(cell: Cell, one: MethodResult) -> tuple[Gain, Gain]:
     """Return the measure that ranks a method, and its difference from the baseline method."""
     return (one.performance, one.over) if cell.truth else (one.score, one.score_over)
 
 
 def shown(gain: Gain, *, signed: bool = False) -> str:
     """Return a number with its interval, if there is one."""
-    text = nats(gain.mean, 3, signed=signed)
-    return text if gain.low != gain.low else f"{text} [{nats(gain.low, 3)}, {nats(gain.high, 3)}]"
+    text = format_nats(gain.mean, 3, signed=signed)
+    return text if gain.low != gain.low else f"{text} [{format_nats(gain.low, 3)}, {format_nats(gain.high, 3)}]"
 
 
 def _of_one(cell: Cell) -> list[str]:
@@ -93,7 +93,7 @@ def _of_one(cell: Cell) -> list[str]:
     value, over = main_measure(cell, best)
     unit, verb = ("", "performs") if cell.truth else (NATS, "predicts held-out experts")
     scale = "; 1 is the expert, 0 is chance" if cell.truth else ""
-    first = f"Of {counted(len(done), 'method')}, {label(best.method)} {verb} best on average: "
+    first = f"Of {count_noun(len(done), 'method')}, {label(best.method)} {verb} best on average: "
     first += f"{_around(value, unit)}{scale}."
     if best.method == cell.base:
         second = f"No other method is better on average than {label(cell.base)}, the baseline."
@@ -102,20 +102,21 @@ def _of_one(cell: Cell) -> list[str]:
     out = [first, second]
     for words, sign in (("clearly better", 1.0), ("clearly worse", -1.0)):
         gains = {one.method: main_measure(cell, one)[1] for one in done if one.method not in (cell.base, best.method)}
-        some = [label(m) for m, gain in gains.items() if gain.clear and sign * gain.mean > 0.0]
+        some = [label(m) for m, gain in gains.items() if gain.significant and sign * gain.mean > 0.0]
         if some:
-            out.append(f"{listed(some)} {'is' if len(some) == 1 else 'are'} {words} than {label(cell.base)}.")
+            out.append(f"{join_names(some)} {'is' if len(some) == 1 else 'are'} {words} than {label(cell.base)}.")
     return out
 
 
-def _of_many(record: ContestRecord) -> list[str]:
+def _of_many(record: ComparisonRecord) -> list[str]:
     every = record.ranks[OVERALL]
     order = sorted(every, key=lambda method: every[method].mean)
     if len(order) < 2:
         return [f"{label(order[0])} is compared with no other method."]
     best, second = (_within(every[method], len(order)) for method in order[:2])
     first = (
-        f"Over {counted(len(record.cells), 'setting')} (problem, number of experts, kind of unlabelled trajectories) "
+        f"Over {count_noun(len(record.cells), 'setting')} (problem, number of experts, kind of unlabelled "
+        "trajectories) "
         f"{label(order[0])} has the best mean rank of {len(order)} methods, {_around(best)}, then {label(order[1])}, "
         f"{_around(second)}"
     )
@@ -123,7 +124,7 @@ def _of_many(record: ContestRecord) -> list[str]:
     for part, ranks in record.ranks.items():
         if part != OVERALL and "," not in part:
             two = sorted(ranks, key=lambda method: ranks[method].mean)[:2]
-            out.append(f"with {part} {listed([f'{label(m)} ({nats(ranks[m].mean, 1)})' for m in two])}")
+            out.append(f"with {part} {join_names([f'{label(m)} ({format_nats(ranks[m].mean, 1)})' for m in two])}")
     return [out[0], f"The two best mean ranks by subset: {'; '.join(out[1:])}."] if len(out) > 1 else out
 
 
@@ -134,13 +135,13 @@ def _within(rank: Gain, methods: int) -> Gain:
 
 def _around(value: Gain, unit: str = "") -> str:
     """Return `1.56 [1.00, 2.36]`, or the mean only if there is no interval."""
-    text = f"{nats(value.mean, 3)}{unit}"
-    return text if value.low != value.low else f"{text} [{nats(value.low, 3)}, {nats(value.high, 3)}]"
+    text = f"{format_nats(value.mean, 3)}{unit}"
+    return text if value.low != value.low else f"{text} [{format_nats(value.low, 3)}, {format_nats(value.high, 3)}]"
 
 
 def _failures(cells: Sequence[Cell]) -> list[str]:
     """Return one sentence for each method with failed runs, with the first reason."""
-    found: dict[str, list[tuple[Cell, Standing]]] = {}
+    found: dict[str, list[tuple[Cell, MethodResult]]] = {}
     for cell in cells:
         for one in cell.standings:
             if one.failure:
@@ -148,6 +149,6 @@ def _failures(cells: Sequence[Cell]) -> list[str]:
     out = []
     for method, every in found.items():
         lost, whole = sum(cell.runs - one.runs for cell, one in every), sum(cell.runs for cell in cells)
-        often = "could not take part" if lost == whole else f"failed in {lost} of {counted(whole, 'run')}"
+        often = "could not take part" if lost == whole else f"failed in {lost} of {count_noun(whole, 'run')}"
         out.append(f"{label(method)} {often}: {every[0][1].failure.rstrip('.')}.")
     return out

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from messirl._parameters import CV, INFLUENTIAL, WEAK_PRIOR
-from messirl.app.workflow.group_by import By, groups_by, likeness_by
+from messirl.app.workflow.group_by import Grouping, agreement_by_group, make_grouping
 from messirl.app.workflow.model_settings import ModelSettings, chosen_method, make_model, with_features
 from messirl.app.workflow.record import DiagnosisRecord, settings_of
-from messirl.app.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
-from messirl.app.workflow.watcher import SILENT, Watcher, remarks
+from messirl.app.workflow.split import PROBLEM, DividedProblem, Split, divide, with_streamed
+from messirl.app.workflow.watcher import SILENT, Watcher, warning_texts
 from messirl.data.problem import Problem
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.estimators import MESSI
 from messirl.inference.group_breakdown import Breakdown
-from messirl.selection import NothingHeldOut, diagnostics, use_by_group
-from messirl.selection.cross_validation import splits
+from messirl.selection import NothingHeldOut, diagnostics, gain_by_group
+from messirl.selection.cross_validation import make_splits
 from messirl.selection.diagnostics import Diagnosis
 
 
@@ -56,7 +56,7 @@ class DiagnoseSettings(ModelSettings):
     >>> problem = Problem(mdp, expert[:10] + others, {"role": np.repeat(["expert", "other"], [10, 500])})
     >>> split = Split(expert="role = expert", unlabelled="role = other")
     >>> found = diagnose(problem, split, DiagnoseSettings(influential=0)).diagnosis
-    >>> found.verdict, int(found.likeness.alike.sum())
+    >>> found.verdict, int(found.agreement_with_experts.alike.sum())
     ('hurt', 0)
 
     None of them behaves like an expert, so a fit to the experts only is recommended.
@@ -98,9 +98,9 @@ def diagnose(
     groups = parts.groups(settings.groups)
     if settings.by is not None and streamed is not None:
         raise ValueError("`by` needs trajectory_meta, which trajectories in files do not have: omit it")
-    by = groups_by(parts, settings.by, settings.groups, watcher)
+    by = make_grouping(parts, settings.by, settings.groups, watcher)
     try:  # fail before the fit if nothing can be held out
-        splits(mdp, parts.expert, settings.cv, groups, settings.seed)
+        make_splits(mdp, parts.expert, settings.cv, groups, settings.seed)
     except NothingHeldOut as why:
         raise ValueError(
             "one expert trajectory, which cannot be divided: nothing can be held out to judge the unlabelled ones; "
@@ -108,7 +108,7 @@ def diagnose(
         ) from why
     watcher.begin()
     with parts.naming():
-        notes = watcher.fit(model, mdp, *parts.learnt, named=parts.named)
+        notes = watcher.fit(model, mdp, *parts.training_sets, named=parts.named)
     watcher.say("measuring what held-out experts gain from them")
     with watcher.progress("leaving out", "trajectories") as count, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("ignore")  # the fit has given all warnings about the data, but for this one
@@ -125,7 +125,7 @@ def diagnose(
             progress=count,
             executor=executor,
         )
-    notes += watcher.noted(remarks(heard))
+    notes += watcher.noted(warning_texts(heard))
     broken = [] if by is None else _by_group(by, settings, model, parts, found, watcher, executor)
     return DiagnosisRecord(
         found,
@@ -143,10 +143,16 @@ def diagnose(
 
 
 def _by_group(
-    by: By, settings: DiagnoseSettings, model: MESSI, parts: Parts, found: Diagnosis, watcher: Watcher, executor: Any
+    by: Grouping,
+    settings: DiagnoseSettings,
+    model: MESSI,
+    parts: DividedProblem,
+    found: Diagnosis,
+    watcher: Watcher,
+    executor: Any,
 ) -> list[Breakdown]:
     """Return the gain from each group of unlabelled trajectories, and its agreement with the expert policy."""
-    like = likeness_by(by, parts, found.likeness)
+    like = agreement_by_group(by, parts, found.agreement_with_experts)
     if len(parts.expert) < 2:
         return [like]
     watcher.say(f"measuring what they gain from each group of {by.column} alone")
@@ -157,7 +163,7 @@ def _by_group(
     mdp = with_features(parts.problem.mdp, settings.features)
     with watcher.progress("using each group", "groups") as count, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        used = use_by_group(
+        used = gain_by_group(
             mdp,
             parts.expert,
             parts.unlabelled,
@@ -169,7 +175,7 @@ def _by_group(
     return [used[0], like, *used[1:]]
 
 
-def _names(problem: Problem, parts: Parts) -> Sequence[str]:
+def _names(problem: Problem, parts: DividedProblem) -> Sequence[str]:
     """Return the names of the unlabelled trajectories."""
     if isinstance(parts.unlabelled, StreamedTrajectories):
         return parts.unlabelled.names()

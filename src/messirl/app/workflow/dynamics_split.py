@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl.app.workflow.split import Parts, Split, parts_of
+from messirl.app.workflow.split import DividedProblem, Split, divide_trajectories
 from messirl.app.workflow.watcher import Watcher
 from messirl.data.mdp import MDP
 from messirl.data.problem import Problem
@@ -19,12 +19,14 @@ from messirl.dynamics import EstimatedMDP
 Estimate = Callable[[Trajectories], EstimatedMDP]
 
 
-def divide_and_estimate(problem: Problem, split: Split, estimate: Estimate, watcher: Watcher, called: str) -> Parts:
+def divide_and_estimate(
+    problem: Problem, split: Split, estimate: Estimate, watcher: Watcher, called: str
+) -> DividedProblem:
     """Return the parts, with an MDP whose dynamics are estimated from all trajectories outside the test part.
 
     Test trajectories that this MDP does not allow, or that make no step, are left out.
     """
-    parts = parts_of(problem, split, watcher, called)
+    parts = divide_trajectories(problem, split, watcher, called)
     if parts.expert.lengths.max() < 2:
         raise ValueError("no expert trajectory makes a step: there is no choice to learn from")
     every, held_out = np.arange(len(problem.trajectories)), parts.rows["test"]

@@ -191,7 +191,7 @@ def fit_recordings(
         every = {name: logs, scores[1].name: np.asarray(chance * steps)}
         gain = paired_gain(logs, every[scores[1].name], steps)
         each = logs[steps > 0] / steps[steps > 0] - chance
-        for called, other in _beside(settings, model, expert, unlabelled, watcher):
+        for called, other in _fit_baselines(settings, model, expert, unlabelled, watcher):
             scores.append(_score(other, called, EXPERT if called == ALONE else BOTH, expert, test))
             every[called] = other._log_likelihood(test)[0]
         gains = {one: paired_gain(logs, own, steps) for one, own in every.items() if one != name}
@@ -278,7 +278,7 @@ def _estimator(settings: RecordingSettings, features: Any, lambda0: float) -> Fi
     )
 
 
-def _beside(
+def _fit_baselines(
     settings: RecordingSettings, model: FittedMESSI, expert: Any, unlabelled: Any, watcher: Watcher
 ) -> Iterator[tuple[str, FittedMESSI]]:
     """Yield the baselines that differ from the model: no penalty with the same dynamics, and the experts only."""

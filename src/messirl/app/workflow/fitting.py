@@ -13,29 +13,44 @@ from sklearn.base import clone
 from messirl._parameters import default
 from messirl._types import Floats
 from messirl.app.workflow.dynamics_split import Estimate, divide_and_estimate
-from messirl.app.workflow.group_by import By, groups_by, likeness_by, scores_by
-from messirl.app.workflow.hypothesis_tests import check_inference, inferred
+from messirl.app.workflow.group_by import Grouping, agreement_by_group, make_grouping, scores_by_group
+from messirl.app.workflow.hypothesis_tests import check_inference, run_inference
 from messirl.app.workflow.map_data import map_of
 from messirl.app.workflow.model_settings import ModelSettings, chosen_method, make_model, make_similarity, with_features
-from messirl.app.workflow.policy_change import change_of
+from messirl.app.workflow.policy_change import policy_change
 from messirl.app.workflow.record import FitRecord, Score, settings_of
-from messirl.app.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
-from messirl.app.workflow.verdict import Verdict, judged
+from messirl.app.workflow.split import PROBLEM, DividedProblem, Split, divide, with_streamed
+from messirl.app.workflow.verdict import Verdict, compare_scores
 from messirl.app.workflow.watcher import SILENT, Watcher
 from messirl.data.mdp import MDP
 from messirl.data.problem import Problem
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
 from messirl.estimators import MESSI
-from messirl.estimators._convergence_report import quietly
-from messirl.estimators._streaming import all_among
-from messirl.estimators.registry import ALONE, COMPARED, EXPERT, METHODS, POOLED, Method, described, entry_of
+from messirl.estimators._convergence_report import ignore_convergence_warnings
+from messirl.estimators._streaming import all_in_files
+from messirl.estimators.registry import (
+    COMPARED,
+    EXPERT,
+    EXPERT_ONLY,
+    METHODS,
+    POOLED,
+    Method,
+    compared_method_of,
+    describe_model,
+)
 from messirl.inference import next_state_accuracy
-from messirl.inference.baselines import Comparison, below_chance, compare, held_out_scores, without_value
+from messirl.inference.baselines import (
+    Comparison,
+    compare,
+    explain_below_chance,
+    explain_missing_scores,
+    held_out_scores,
+)
 from messirl.inference.group_breakdown import Breakdown
 from messirl.planning import NoFiniteValue
 from messirl.selection.decision_rule import FEWEST
-from messirl.selection.expert_agreement import likeness
+from messirl.selection.expert_agreement import measure_agreement
 
 
 @dataclass(frozen=True)
@@ -116,7 +131,7 @@ def fit(
     if not isinstance(model, MESSI):
         _check_penalty(settings, parts)
     check_inference(settings, model, mdp, parts)
-    by = groups_by(parts, settings.by, settings.groups, watcher)
+    by = make_grouping(parts, settings.by, settings.groups, watcher)
     grouped = method.kind in ("MESSI", "MaxEntIRL", "SeveralExperts")  # have robust errors, or a θ per group
     if settings.groups is not None and parts.test is None and by is None and not grouped:
         raise ValueError(
@@ -133,14 +148,14 @@ def fit(
         notes += watcher.noted([f"{len(model.thetas_)} {said} {which}"])
     known: dict[str, Any] = {"table": None}
     if method.maximum_entropy:
-        known, doubts = inferred(settings, model, mdp, parts, watcher)
+        known, doubts = run_inference(settings, model, mdp, parts, watcher)
         notes += doubts
     with warnings.catch_warnings():  # the fit has given all warnings about the data
         warnings.simplefilter("ignore")
         scores, verdict, logs = _scores(settings, method, mdp, parts, model, watcher)
         broken = [] if by is None else _broken_down(by, settings, mdp, parts, model, logs)
-        odd = below_chance(model, parts.expert) if method.maximum_entropy else None
-    notes += watcher.noted([*([] if odd is None else [odd]), *_met_again(mdp, parts)])
+        odd = explain_below_chance(model, parts.expert) if method.maximum_entropy else None
+    notes += watcher.noted([*([] if odd is None else [odd]), *_repeated_trajectories(mdp, parts)])
     statistics = {} if known["table"] is None else known["table"].statistics()
     if hasattr(model, "objective_"):
         statistics["objective"] = model.objective_
@@ -163,10 +178,10 @@ def fit(
         by=broken,
         **known,
     )
-    return replace(record, change=change_of(model, record.policy, parts) if method.maximum_entropy else None)
+    return replace(record, change=policy_change(model, record.policy, parts) if method.maximum_entropy else None)
 
 
-def _task(settings: FitSettings, mdp: MDP, parts: Parts) -> tuple[Method, Any, tuple[Any, ...]]:
+def _task(settings: FitSettings, mdp: MDP, parts: DividedProblem) -> tuple[Method, Any, tuple[Any, ...]]:
     """Return the method of the settings, its estimator, not fitted, and the data to fit it to."""
     unlabelled = parts.unlabelled is not None
     method = chosen_method(settings, unlabelled=unlabelled)
@@ -184,13 +199,13 @@ def _task(settings: FitSettings, mdp: MDP, parts: Parts) -> tuple[Method, Any, t
                 f"`method` {method.option} fits a reward per expert: name the column that holds the expert of each "
                 "trajectory with `groups`"
             )
-        return method, model, (*parts.learnt, None, parts.groups(settings.groups))
+        return method, model, (*parts.training_sets, None, parts.groups(settings.groups))
     if method.maximum_entropy or method.unlabelled:
-        return method, model, parts.learnt
-    return method, model, parts.learnt[:1]
+        return method, model, parts.training_sets
+    return method, model, parts.training_sets[:1]
 
 
-def _check_penalty(settings: FitSettings, parts: Parts) -> None:
+def _check_penalty(settings: FitSettings, parts: DividedProblem) -> None:
     """Refuse settings of a penalty that neither the fit nor a baseline has."""
     if parts.unlabelled is not None and settings.baselines:
         return
@@ -202,44 +217,44 @@ def _check_penalty(settings: FitSettings, parts: Parts) -> None:
 
 
 def _scores(
-    settings: FitSettings, method: Method, mdp: MDP, parts: Parts, model: Any, watcher: Watcher
+    settings: FitSettings, method: Method, mdp: MDP, parts: DividedProblem, model: Any, watcher: Watcher
 ) -> tuple[list[Score], Verdict | None, list[Floats | None]]:
     """Return the scores of the model and, with `baselines`, of the other methods, and the verdict on the best one.
 
     The last item holds the log-probabilities of held-out trajectories under the model and, if that is a different fit,
     under the fit to the experts only.
     """
-    name, fitted_to = described(model)
+    name, fitted_to = describe_model(model)
     held_out, own = held_out_scores(model, parts.test)
     ended = getattr(model, "termination_", "")
     note = _notes("" if model.converged_ else f"did not converge{': ' if ended else ''}{ended}", mdp, parts, own)
     scores, logs = [Score(name, fitted_to, model.score(parts.expert), held_out, note)], [own]
     alone = 0
-    for row in _beside(settings, method, mdp, parts, model, watcher) if settings.baselines else ():
+    for row in _fit_baselines(settings, method, mdp, parts, model, watcher) if settings.baselines else ():
         other = METHODS[row.name]
         note = _notes("" if row.converged else "did not converge", mdp, parts, row.logs)
-        alone = len(scores) if row.name == ALONE else alone
+        alone = len(scores) if row.name == EXPERT_ONLY else alone
         scores.append(Score(other.label, other.fitted_to, row.expert, row.held_out, note))
         logs.append(row.logs)
     based = settings.baselines and method.maximum_entropy and fitted_to != EXPERT
-    twin = _twin(model, mdp, parts, watcher) if based else None
+    twin = _fit_on_experts(model, mdp, parts, watcher) if based else None
     if twin is not None:
         held_out, own = held_out_scores(twin, parts.test)
         note = _notes("" if twin.converged_ else "did not converge", mdp, parts, own)
-        scores.append(Score(described(twin)[0], EXPERT, twin.score(parts.expert), held_out, note))
+        scores.append(Score(describe_model(twin)[0], EXPERT, twin.score(parts.expert), held_out, note))
         logs.append(own)
     known = [one for one in logs if one is not None]
     if parts.test is None or len(known) < 2:
         return scores, None, logs[:1]
     without = [i for i, score in enumerate(scores) if fitted_to != EXPERT and score.fit_on == EXPERT]
     names, cluster = [score.name for score in scores], parts.groups(settings.groups, "test")
-    verdict, gains = judged(names, known, parts.test.lengths - 1, alone, without, cluster)
+    verdict, gains = compare_scores(names, known, parts.test.lengths - 1, alone, without, cluster)
     gained = [None if i == alone else gain for i, gain in enumerate(gains)]
     told = [replace(score, gain=gain) for score, gain in zip(scores, gained, strict=True)]
     return told, verdict, [logs[0], logs[alone]] if alone else logs[:1]
 
 
-def _met_again(mdp: MDP, parts: Parts) -> list[str]:
+def _repeated_trajectories(mdp: MDP, parts: DividedProblem) -> list[str]:
     """Return a sentence for each part whose trajectories are all among the unlabelled ones in files."""
     if not isinstance(parts.unlabelled, StreamedTrajectories):
         return []
@@ -247,41 +262,41 @@ def _met_again(mdp: MDP, parts: Parts) -> list[str]:
         f"all {len(some)} {name} trajectories are among those of `unlabelled_from`, state by state: if these are the "
         "same recordings, take them out of the files"
         for name, some in (("expert", parts.expert), ("test", parts.test))
-        if some is not None and len(some) >= FEWEST and all_among(mdp, some, parts.unlabelled)
+        if some is not None and len(some) >= FEWEST and all_in_files(mdp, some, parts.unlabelled)
     ]
 
 
-def _notes(note: str, mdp: MDP, parts: Parts, logs: Floats | None) -> str:
+def _notes(note: str, mdp: MDP, parts: DividedProblem, logs: Floats | None) -> str:
     """Return a note on a score, with the number of trajectories for which the model has no finite value."""
-    return "; ".join(text for text in (note, without_value(mdp, parts.test, logs)) if text)
+    return "; ".join(text for text in (note, explain_missing_scores(mdp, parts.test, logs)) if text)
 
 
 def _broken_down(
-    by: By, settings: FitSettings, mdp: MDP, parts: Parts, model: Any, logs: list[Floats | None]
+    by: Grouping, settings: FitSettings, mdp: MDP, parts: DividedProblem, model: Any, logs: list[Floats | None]
 ) -> list[Breakdown]:
     """Return scores and the agreement of unlabelled trajectories, by group."""
     held_out, alone = (*logs, None)[:2]
     own = model._log_likelihood(parts.expert) if held_out is None else held_out
-    out = scores_by(by, parts, own, alone, held_out=held_out is not None)
+    out = scores_by_group(by, parts, own, alone, held_out=held_out is not None)
     if isinstance(parts.unlabelled, Trajectories) and len(parts.expert) > 1:
         asked: dict[str, Any] = {"groups": parts.groups(settings.groups), "random_state": settings.seed}
-        out.append(likeness_by(by, parts, likeness(mdp, parts.expert, parts.unlabelled, **asked)))
+        out.append(agreement_by_group(by, parts, measure_agreement(mdp, parts.expert, parts.unlabelled, **asked)))
     return out
 
 
-def _twin(model: Any, mdp: MDP, parts: Parts, watcher: Watcher) -> Any:
+def _fit_on_experts(model: Any, mdp: MDP, parts: DividedProblem, watcher: Watcher) -> Any:
     """Return the model with its own ridge, fitted to the experts only; None if a baseline is the same fit."""
     if parts.unlabelled is None or not getattr(model, "ridge", 0.0):
         return None
     alone = {"unlabelled_weight": 0.0} | ({"reference": None} if isinstance(model.reference, str) else {})
     twin = clone(model).set_params(**alone)
     watcher.say("fitting the same model without the unlabelled trajectories")
-    with quietly():  # its score says whether it converged
+    with ignore_convergence_warnings():  # its score says whether it converged
         return twin.fit(mdp, parts.expert)
 
 
-def _beside(
-    settings: FitSettings, method: Method, mdp: MDP, parts: Parts, model: Any, watcher: Watcher
+def _fit_baselines(
+    settings: FitSettings, method: Method, mdp: MDP, parts: DividedProblem, model: Any, watcher: Watcher
 ) -> list[Comparison]:
     """Return the baselines, with the penalty strengths of the settings, whatever the method.
 
@@ -289,19 +304,19 @@ def _beside(
     """
     if not method.maximum_entropy:
         watcher.say("fitting the baselines")
-        others = [METHODS[name] for name in (ALONE, "uniform") if name != method.name]
+        others = [METHODS[name] for name in (EXPERT_ONLY, "uniform") if name != method.name]
         return compare(MESSI(), mdp, parts.expert, None, parts.test, others)
     own = model.get_params(deep=False)
     shared = {k: v for k, v in own.items() if k in MESSI().get_params(deep=False)}
     shared |= {"similarity": make_similarity(settings, parts.problem.xy), "lambda0": settings.lambda0}
     shared |= {"theta_max": settings.theta_max or default("theta_max"), "reference": None, "unlabelled_weight": 0.0}
-    itself = method if method.shape is not None or method.fitted_to == POOLED else entry_of(model)
+    itself = method if method.shape is not None or method.fitted_to == POOLED else compared_method_of(model)
     if itself is None or parts.unlabelled is not None:  # otherwise chance is the only baseline
         watcher.say("fitting the baselines")
     ridge = {name: own[name] for name in ("ridge", "standardise") if name in own}
     light = [m.name for m in COMPARED if m.sets and not m.penalised]  # as the model, except for their own settings
     same = [] if itself is None else [itself.name]
-    same += [method.name] if method.name != ALONE else []  # which may have a ridge or a prior policy here
+    same += [method.name] if method.name != EXPERT_ONLY else []  # which may have a ridge or a prior policy here
     others = [replace(m, sets=m.sets | ridge) if m.name in light else m for m in COMPARED if m.name not in same]
     near = model if method.kind in ("MESSI", "MaxEntIRL", "EMMaxEnt") else None  # from which searches may start
     return compare(MESSI(**shared), mdp, parts.expert, parts.unlabelled, parts.test, others, near)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from messirl._types import Array, Floats
-from messirl.app.workflow.split import Parts
+from messirl.app.workflow.split import DividedProblem
 from messirl.app.workflow.watcher import Watcher
 from messirl.data.filters import empty_cells
 from messirl.inference.group_breakdown import Breakdown, by_group
 from messirl.inference.standard_errors import FEW_CLUSTERS, few_clusters
-from messirl.selection.expert_agreement import Likeness
+from messirl.selection.expert_agreement import ExpertAgreement
 
 MOST = 20  # groups at most
 EMPTY = "(empty)"
@@ -25,7 +25,7 @@ DIGITS = (4, 6, 9, 12, 15, 17)  # significant digits to try until the names of g
 
 
 @dataclass(frozen=True)
-class By:
+class Grouping:
     """Groups by the values of a column.
 
     Attributes
@@ -46,12 +46,12 @@ class By:
     order: list[str]
     cluster: str | None = None
 
-    def of(self, parts: Parts, part: str) -> list[str]:
+    def of(self, parts: DividedProblem, part: str) -> list[str]:
         """Return the group of every trajectory of a part."""
         return [self.labels[row] for row in parts.rows[part]]
 
 
-def groups_by(parts: Parts, column: str | None, cluster: str | None, watcher: Watcher) -> By | None:
+def make_grouping(parts: DividedProblem, column: str | None, cluster: str | None, watcher: Watcher) -> Grouping | None:
     """Return the groups by the column of `by`; None without one."""
     if column is None:
         return None
@@ -63,7 +63,7 @@ def groups_by(parts: Parts, column: str | None, cluster: str | None, watcher: Wa
     labels = [""] * len(values)
     for row, name in zip(used.tolist(), names, strict=True):
         labels[row] = name
-    return By(column, labels, order, None if cluster == column else cluster)
+    return Grouping(column, labels, order, None if cluster == column else cluster)
 
 
 def named_groups(column: str, values: Array) -> tuple[list[str], list[str], bool]:
@@ -113,7 +113,9 @@ def _unlike(ways: list[list[str]]) -> list[str]:
     return next((names for names in ways if len(set(names)) == len(names)), ways[-1])
 
 
-def scores_by(by: By, parts: Parts, logs: Floats, alone: Floats | None = None, *, held_out: bool) -> list[Breakdown]:
+def scores_by_group(
+    by: Grouping, parts: DividedProblem, logs: Floats, alone: Floats | None = None, *, held_out: bool
+) -> list[Breakdown]:
     """Return the scores of the trajectories of each group, and the gain over a fit to the experts only.
 
     logs, alone : (n,) log-probabilities of the held-out or else of the expert's trajectories under the two fits
@@ -138,7 +140,7 @@ def scores_by(by: By, parts: Parts, logs: Floats, alone: Floats | None = None, *
     return out
 
 
-def likeness_by(by: By, parts: Parts, found: Likeness) -> Breakdown:
+def agreement_by_group(by: Grouping, parts: DividedProblem, found: ExpertAgreement) -> Breakdown:
     """Return the agreement of the unlabelled trajectories of each group with the expert policy."""
     values = np.asarray(found.unlabelled)
     moving = (parts.unlabelled.lengths > 1).astype(np.int64)  # each trajectory has weight 1, as in the mean of all
@@ -155,15 +157,15 @@ def likeness_by(by: By, parts: Parts, found: Likeness) -> Breakdown:
     return Breakdown("likeness", by.column, "Agreement with the expert policy", told, groups)
 
 
-def few_experts(column: str | None, parts: Parts) -> list[str]:
+def few_expert_warnings(column: str | None, parts: DividedProblem) -> list[str]:
     """Return warnings about intervals that rest on few experts."""
     n = len(parts.expert)
     if column is not None:
-        return cluster_remarks(column, parts)
+        return cluster_warnings(column, parts)
     return [few_clusters(n, grouped=False)] if 1 < n < FEW_CLUSTERS else []
 
 
-def cluster_remarks(column: str | None, parts: Parts) -> list[str]:
+def cluster_warnings(column: str | None, parts: DividedProblem) -> list[str]:
     """Return warnings about intervals by individual: few groups, or groups in both `expert` and `test`."""
     if column is None:
         return []

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from messirl._text import did_you_mean
-from messirl.app.workflow.group_by import few_experts
+from messirl.app.workflow.group_by import few_expert_warnings
 from messirl.app.workflow.model_settings import make_model, named_features, restricted
 from messirl.app.workflow.preferences import preferences_of, refit_without_penalty, table_of
-from messirl.app.workflow.split import Parts
+from messirl.app.workflow.split import DividedProblem
 from messirl.app.workflow.watcher import Watcher
 from messirl.data.mdp import MDP
 from messirl.estimators.registry import method_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from messirl.inference.weight_ratios import WeightRatio
 
 
-def check_inference(settings: FitSettings, model: Any, mdp: MDP, parts: Parts) -> None:
+def check_inference(settings: FitSettings, model: Any, mdp: MDP, parts: DividedProblem) -> None:
     """Refuse, before the fit, requests that need standard errors which it will not have."""
     cluster = parts.groups(settings.groups)
     if cluster is not None and len(set(cluster)) < 2 <= len(parts.expert) and has_errors(model):
@@ -42,9 +42,9 @@ def check_inference(settings: FitSettings, model: Any, mdp: MDP, parts: Parts) -
     if len(parts.expert) < 2:
         raise ValueError(f"{asked} needs standard errors, which need at least two expert trajectories: add more")
     for text in settings.ratio:
-        two_of(text, mdp.feature_ids)
+        parse_ratio(text, mdp.feature_ids)
     for text in settings.without:
-        rest_of(text, mdp.feature_ids)
+        remaining_features(text, mdp.feature_ids)
 
 
 def has_errors(model: Any) -> bool:
@@ -61,8 +61,8 @@ def has_robust_errors(model: Any) -> bool:
     )
 
 
-def inferred(
-    settings: FitSettings, model: Any, mdp: MDP, parts: Parts, watcher: Watcher
+def run_inference(
+    settings: FitSettings, model: Any, mdp: MDP, parts: DividedProblem, watcher: Watcher
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the inference part of a record (preferences, table, estimates, ratios, tests), and warnings.
 
@@ -71,7 +71,7 @@ def inferred(
     """
     cluster = parts.groups(settings.groups)
     table = table_of(model, parts.expert, cluster) if has_errors(model) or has_robust_errors(model) else None
-    notes = watcher.noted(few_experts(settings.groups, parts))
+    notes = watcher.noted(few_expert_warnings(settings.groups, parts))
     if not has_errors(model):
         found: dict[str, Any] = {"table": None, "preferences": refit_without_penalty(model, mdp, parts.expert, cluster)}
         names = ("name", "estimate", "robust_std_error")
@@ -83,14 +83,14 @@ def inferred(
         preferences = preferences_of(model, parts.expert, table, refitted=False)
     if table is None:
         return {"table": None, "preferences": preferences}, notes
-    ratios = [weight_ratio(table, *two_of(text, table.names)) for text in settings.ratio]
+    ratios = [weight_ratio(table, *parse_ratio(text, table.names)) for text in settings.ratio]
     notes += watcher.noted([_endless(ratio) for ratio in ratios if math.isinf(ratio.fieller_low)])
     tests = []
     for text in settings.without:
         watcher.say(f"fitting without {text}")
-        rest = rest_of(text, mdp.feature_ids)
+        rest = remaining_features(text, mdp.feature_ids)
         smaller = make_model(settings, unlabelled=parts.unlabelled is not None, xy=parts.problem.xy)
-        notes += watcher.fit(smaller, restricted(mdp, rest), *parts.learnt)
+        notes += watcher.fit(smaller, restricted(mdp, rest), *parts.training_sets)
         left_out = [name for name in mdp.feature_ids if name not in rest]
         tests.append({"without": left_out, **asdict(likelihood_ratio_test(smaller, model, parts.expert))})
     if tests and settings.groups is not None:
@@ -107,7 +107,7 @@ def _endless(ratio: WeightRatio) -> str:
     )
 
 
-def rest_of(text: str, known: Sequence[str]) -> list[str]:
+def remaining_features(text: str, known: Sequence[str]) -> list[str]:
     """Return the features without those that a text names."""
     left_out = named_features("`without`", text, known)
     rest = [name for name in known if name not in left_out]
@@ -116,7 +116,7 @@ def rest_of(text: str, known: Sequence[str]) -> list[str]:
     return rest
 
 
-def two_of(text: str, known: Sequence[str]) -> tuple[str, str]:
+def parse_ratio(text: str, known: Sequence[str]) -> tuple[str, str]:
     """Return the two features that `a/b` names; names may contain slashes."""
     cuts = [(text[:i].strip(), text[i + 1 :].strip()) for i, sign in enumerate(text) if sign == "/"]
     found = [pair for pair in cuts if set(pair) <= set(known)]

@@ -7,28 +7,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from messirl._text import counted, did_you_mean
+from messirl._text import count_noun, did_you_mean
 from messirl._types import Floats, Ints
 from messirl.app.workflow.import_settings import ImportSettings
 from messirl.app.workflow.import_trips import ImportedTracks
 from messirl.data.errors import InputError
-from messirl.io.positions.cell_sequences import Courses, along_neighbours, courses, drop, end_at
-from messirl.io.positions.map_matching import decode
-from messirl.io.positions.segmentation import Points, by_clock, by_row
-from messirl.io.positions.spatial_cells import Places
+from messirl.io.positions.cell_sequences import CellSequences, along_neighbours, drop, end_at, make_cell_sequences
+from messirl.io.positions.map_matching import match_to_cells
+from messirl.io.positions.segmentation import Points, points_per_row, resample_points
+from messirl.io.positions.spatial_cells import CellMap
 
 BEYOND = 1e6  # largest ratio of noise to the distance of places, or its inverse, that can be a position error
 
 
 @dataclass(frozen=True, eq=False)
-class ImportedCourses:
+class ImportedSequences:
     """The trajectories that are kept, and the places that are their states.
 
     Attributes
     ----------
-    made : Courses
+    made : CellSequences
         The trajectories in states 0 … S − 1.
-    places : Places
+    places : CellMap
         All possible places.
     used : array (S,)
         The place of each state.
@@ -38,8 +38,8 @@ class ImportedCourses:
         The number of rows in the trajectories that are kept.
     """
 
-    made: Courses
-    places: Places
+    made: CellSequences
+    places: CellMap
     used: Ints
     dropped: dict[str, int]
     rows: int
@@ -51,11 +51,11 @@ class ImportedCourses:
         return number[_located(tracks, self.places, tracks.rows.xy, tracks.rows.label)]
 
 
-def find_courses(tracks: ImportedTracks, places: Places, settings: ImportSettings) -> ImportedCourses:
+def find_cell_sequences(tracks: ImportedTracks, places: CellMap, settings: ImportSettings) -> ImportedSequences:
     """Return the cell sequence of every trajectory, with one transition between consecutive cells."""
     points = _points(tracks, settings)
     state = _states(tracks, points, places, settings)
-    made = courses(points, state, stay=settings.stays)
+    made = make_cell_sequences(points, state, stay=settings.stays)
     _say_steps(tracks, points, made, settings)
     if settings.adjacent:
         if places.mapping is None:
@@ -63,9 +63,11 @@ def find_courses(tracks: ImportedTracks, places: Places, settings: ImportSetting
             raise InputError("`moves`", "adjacent: the places have no coordinates", remedy)
         made = along_neighbours(made, places, stay=settings.stays, fill=settings.fill)
         filled = (
-            f"{counted(made.said['filled'], 'place')} filled in between" if settings.fill else "each ends a trajectory"
+            f"{count_noun(made.said['filled'], 'place')} filled in between"
+            if settings.fill
+            else "each ends a trajectory"
         )
-        tracks.said["jumps"] = f"{counted(made.said['jumps'], 'step')} farther than to a neighbour, {filled}"
+        tracks.said["jumps"] = f"{count_noun(made.said['jumps'], 'step')} farther than to a neighbour, {filled}"
     ends = terminal(places, settings.terminal)
     if ends:
         made = end_at(made, ends)
@@ -81,10 +83,10 @@ def find_courses(tracks: ImportedTracks, places: Places, settings: ImportSetting
     if used.size < 2:
         raise tracks.raw.error("all rows are at one place", "use smaller places")
     made = replace(made, state=np.searchsorted(used, made.state))
-    return ImportedCourses(made, places, used, dropped, rows)
+    return ImportedSequences(made, places, used, dropped, rows)
 
 
-def terminal(places: Places, names: Sequence[str]) -> list[int]:
+def terminal(places: CellMap, names: Sequence[str]) -> list[int]:
     """Return the numbers of the places with these names."""
     known = places.labels or []
     for name in names:
@@ -96,11 +98,11 @@ def terminal(places: Places, names: Sequence[str]) -> list[int]:
 
 def _points(tracks: ImportedTracks, settings: ImportSettings) -> Points:
     if settings.step is None:
-        return by_row(tracks.rows, tracks.trip)
-    return by_clock(tracks.rows, tracks.trip, settings.step)
+        return points_per_row(tracks.rows, tracks.trajectory)
+    return resample_points(tracks.rows, tracks.trajectory, settings.step)
 
 
-def _states(tracks: ImportedTracks, points: Points, places: Places, settings: ImportSettings) -> Ints:
+def _states(tracks: ImportedTracks, points: Points, places: CellMap, settings: ImportSettings) -> Ints:
     if settings.noise is None:
         return _located(tracks, places, points.xy, points.label)
     if points.label is not None or not settings.adjacent:
@@ -109,10 +111,10 @@ def _states(tracks: ImportedTracks, points: Points, places: Places, settings: Im
         what = f"is {settings.noise:g}, but places are {places.spacing:g} apart"
         raise InputError("`noise`", what, "give the error of positions, in the unit of x and y")
     # Without a clock, a track may be at the same place in two rows even if staying is not a transition.
-    return decode(points, places, settings.noise, stay=settings.stays or settings.step is None)
+    return match_to_cells(points, places, settings.noise, stay=settings.stays or settings.step is None)
 
 
-def _located(tracks: ImportedTracks, places: Places, xy: Floats | None, label: Ints | None) -> Ints:
+def _located(tracks: ImportedTracks, places: CellMap, xy: Floats | None, label: Ints | None) -> Ints:
     """Return the number of the place of each position or label."""
     if label is None:
         assert places.mapping is not None, "it is known where places are"
@@ -123,7 +125,7 @@ def _located(tracks: ImportedTracks, places: Places, xy: Floats | None, label: I
     return np.array([number.get(name, -1) for name in tracks.rows.labels], dtype=np.int64)[label]
 
 
-def _say_steps(tracks: ImportedTracks, points: Points, made: Courses, settings: ImportSettings) -> None:
+def _say_steps(tracks: ImportedTracks, points: Points, made: CellSequences, settings: ImportSettings) -> None:
     if settings.step is None:
         said = "one per row" if settings.stays else "one per change of place (`step` makes one per unit of time)"
     else:
@@ -131,7 +133,7 @@ def _say_steps(tracks: ImportedTracks, points: Points, made: Courses, settings: 
         between = int((~points.seen).sum())
         if between:
             where = "on a straight line" if points.label is None else "at the last place"
-            said += f"; {between:,} of {points.trip.size:,} lie between recorded ones, {where}"
+            said += f"; {between:,} of {points.trajectory.size:,} lie between recorded ones, {where}"
         if not settings.stays:
             said += f"; {made.said['stays']:,} without a change of place are left out"
     if settings.noise is not None:

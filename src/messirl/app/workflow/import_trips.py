@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from messirl._text import counted, listed
+from messirl._text import count_noun, join_names
 from messirl._types import Flags, Floats, Ints
 from messirl.app.workflow.import_settings import ImportSettings
-from messirl.io.positions.column_roles import ORDER, Role, crossed, find_roles
-from messirl.io.positions.point_files import Given
+from messirl.io.positions.column_roles import ORDER, Role, check_swapped, find_roles
+from messirl.io.positions.point_files import PointTable
 from messirl.io.positions.projection import Projection, projection_of
-from messirl.io.positions.raw_table import Raw, read_raw
+from messirl.io.positions.raw_table import RawTable, read_raw
 from messirl.io.positions.row_cleaning import Rows, read_rows, row_order, shared_between_files
-from messirl.io.positions.segmentation import split
-from messirl.io.positions.spatial_cells import Places, check_outliers, clusters, hexagons, labelled, points, squares
+from messirl.io.positions.segmentation import split_tracks
+from messirl.io.positions.spatial_cells import CellMap, check_outliers, clusters, hexagons, labelled, points, squares
 from messirl.io.positions.timestamps import Times, read_times
 
 HOW = "give `grid` SIZE, `hexagons` SIZE, `kmeans` N or `points` FILE"
@@ -30,7 +30,7 @@ class ImportedTracks:
 
     Attributes
     ----------
-    raw : Raw
+    raw : RawTable
         The tables as they are.
     roles : dict from str to Role
         The role of each column.
@@ -38,7 +38,7 @@ class ImportedTracks:
         The time of each row of the tables.
     rows : Rows
         Rows that have a track, a time and a place, in this order.
-    trip : array (N,)
+    trajectory : array (N,)
         The trajectory of each of them.
     said : dict from str to str
         What was detected and dropped, in words.
@@ -48,11 +48,11 @@ class ImportedTracks:
         The projection of degrees to these units; None if positions are used as recorded.
     """
 
-    raw: Raw
+    raw: RawTable
     roles: dict[str, Role]
     times: Times
     rows: Rows
-    trip: Ints
+    trajectory: Ints
     said: dict[str, str]
     area: Floats | None = None
     degrees: Projection | None = None
@@ -81,7 +81,7 @@ def read_tracks(source: str | os.PathLike[str], settings: ImportSettings) -> Imp
     if degrees is not None:
         rows = replace(rows, xy=degrees(rows.xy))
         said["y"] += f": {degrees}, in which all sizes and distances are"
-    if crossed(roles):
+    if check_swapped(roles):
         said["x"] += ", although its name suggests y"
     if not settings.per_file and len(raw.files) > 1 and (n := shared_between_files(raw, rows)):
         said["id"] += f"; {n} ids are in several files, and count as one each (`per_file` makes one per file)"
@@ -92,12 +92,12 @@ def read_tracks(source: str | os.PathLike[str], settings: ImportSettings) -> Imp
     if not rows.row.size:
         raise raw.error("every row lies outside `area`", "correct it, or `x` and `y`")
     said["rows"] = f"{raw.n_rows:,} read, {_less(raw.n_rows - rows.row.size, rows.dropped)}"
-    trip, cuts = split(rows, settings.pause, settings.jump, left if area is not None else None)
+    trip, cuts = split_tracks(rows, settings.pause, settings.jump, left if area is not None else None)
     said["tracks"] = f"{np.unique(rows.track).size:,}{_cut(rows, times, cuts, settings)}"
     return ImportedTracks(raw, roles, times, rows, trip, said, area, degrees)
 
 
-def _corners(raw: Raw, rows: Rows, degrees: Projection | None, area: Sequence[float]) -> Floats:
+def _corners(raw: RawTable, rows: Rows, degrees: Projection | None, area: Sequence[float]) -> Floats:
     """Return the lower and the upper corner of the area, (2, 2), in the units of the rows."""
     if rows.label is not None:
         raise raw.error("`area` needs positions, but the places are named", "omit it")
@@ -113,11 +113,11 @@ def _inside(rows: Rows, area: Floats | None, noise: float | None) -> Flags:
     return np.asarray(((rows.xy >= low) & (rows.xy <= high)).all(axis=1))
 
 
-def _files(raw: Raw) -> str:
+def _files(raw: RawTable) -> str:
     return raw.files[0] if len(raw.files) == 1 else f"{len(raw.files)} files, {raw.files[0]} to {raw.files[-1]}"
 
 
-def _times(raw: Raw, name: str, settings: ImportSettings) -> Times:
+def _times(raw: RawTable, name: str, settings: ImportSettings) -> Times:
     return read_times(raw, name, fps=settings.fps, form=settings.time_format)
 
 
@@ -135,7 +135,9 @@ def _cut(rows: Rows, times: Times, cuts: Mapping[str, int], settings: ImportSett
             "pauses": ("pause", f"longer than {settings.pause or 0:g}{unit}"),
             "jumps": ("jump", f"farther than {settings.jump or 0:g}"),
         }
-        return ", cut at " + listed([f"{counted(n, words[name][0])} {words[name][1]}" for name, n in cuts.items()])
+        return ", cut at " + join_names(
+            [f"{count_noun(n, words[name][0])} {words[name][1]}" for name, n in cuts.items()]
+        )
     gap = np.diff(rows.time)[~rows.begins[1:]]
     if times.unit == "rows" or not gap.size:
         return ", not cut"
@@ -145,7 +147,7 @@ def _cut(rows: Rows, times: Times, cuts: Mapping[str, int], settings: ImportSett
     )
 
 
-def _roles(raw: Raw, settings: ImportSettings) -> dict[str, Role]:
+def _roles(raw: RawTable, settings: ImportSettings) -> dict[str, Role]:
     """Return the columns: positions or places, depending on the settings."""
     asked = {role: getattr(settings, role) for role in ("id", "time", "x", "y", "place")}
     first = ("id", "time")
@@ -168,7 +170,7 @@ def _roles(raw: Raw, settings: ImportSettings) -> dict[str, Role]:
     return found
 
 
-def find_places(tracks: ImportedTracks, given: Given | None, settings: ImportSettings) -> Places:
+def find_places(tracks: ImportedTracks, given: PointTable | None, settings: ImportSettings) -> CellMap:
     """Return the places that the settings describe."""
     rows = tracks.rows
     if rows.label is not None:
@@ -186,7 +188,7 @@ def find_places(tracks: ImportedTracks, given: Given | None, settings: ImportSet
     return points(rows.xy, tracks.project(given.xy), given.labels, given.where)
 
 
-def _named(tracks: ImportedTracks, given: Given | None) -> Places:
+def _named(tracks: ImportedTracks, given: PointTable | None) -> CellMap:
     """Return named places; coordinates come from the given points, or are the mean of the positions there."""
     rows, label = tracks.rows, tracks.rows.label
     assert label is not None, "places have names"

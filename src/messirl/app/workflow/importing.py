@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 
 from messirl import __version__
-from messirl._text import counted
+from messirl._text import count_noun
 from messirl._types import Array, Floats
-from messirl.app.workflow.import_cells import ImportedCourses, find_courses, terminal
+from messirl.app.workflow.import_cells import ImportedSequences, find_cell_sequences, terminal
 from messirl.app.workflow.import_settings import ImportSettings, check_settings
 from messirl.app.workflow.import_trips import ImportedTracks, find_places, read_tracks
 from messirl.data.errors import InputError
 from messirl.data.mdp import MDP
 from messirl.data.problem import Problem
 from messirl.data.trajectories import Trajectories
-from messirl.io.positions.adjacency import seen_moves, transitions, with_stays
-from messirl.io.positions.cell_features import Asked, features_of
-from messirl.io.positions.point_files import Given, read_marks, read_points
-from messirl.io.positions.trip_metadata import facts_of, names_of
+from messirl.io.positions.adjacency import add_self_transitions, observed_transitions, transitions
+from messirl.io.positions.cell_features import FeatureRequest, compute_features
+from messirl.io.positions.point_files import PointTable, read_landmarks, read_points
+from messirl.io.positions.trip_metadata import metadata_columns, trajectory_ids
 
 NAMES_SHOWN = 12
 
@@ -79,17 +79,19 @@ def import_recordings(source: str | os.PathLike[str], settings: ImportSettings) 
     tracks = read_tracks(source, settings)
     known = settings if "place" not in tracks.roles else replace(settings, place=tracks.roles["place"].name)
     places = find_places(tracks, given, known)
-    found = find_courses(tracks, places, known)
+    found = find_cell_sequences(tracks, places, known)
     problem = _problem(tracks, found, given, known)
     mapping = None if places.mapping is None else {**places.mapping.to_dict(), "place_of_state": found.used.tolist()}
     if mapping is not None and tracks.degrees is not None:
         mapping["degrees"] = {name: value for name, value in asdict(tracks.degrees).items() if value is not False}
-    xy, cuts = tracks.rows.xy, np.flatnonzero(np.diff(tracks.trip)) + 1
+    xy, cuts = tracks.rows.xy, np.flatnonzero(np.diff(tracks.trajectory)) + 1
     numbers = _numbers(tracks, found)
     return ImportRecord(problem, tracks.said, numbers, mapping, [] if xy is None else np.split(xy, cuts), settings)
 
 
-def _problem(tracks: ImportedTracks, found: ImportedCourses, given: Given | None, settings: ImportSettings) -> Problem:
+def _problem(
+    tracks: ImportedTracks, found: ImportedSequences, given: PointTable | None, settings: ImportSettings
+) -> Problem:
     places, used, made = found.places, found.used, found.made
     at = None if places.centres is None else places.centres[used]
     labels = None if places.labels is None else [places.labels[s] for s in used]
@@ -114,7 +116,7 @@ def _problem(tracks: ImportedTracks, found: ImportedCourses, given: Given | None
         mdp,
         Trajectories(made.state, made.offsets, None, goals),
         _facts(tracks, found, settings),
-        names_of(tracks.rows, made.first_rows),
+        trajectory_ids(tracks.rows, made.first_rows),
         None if labels is None else np.array(labels, dtype=object),
         None if actions is None else np.array(actions, dtype=object),
         at,
@@ -122,34 +124,36 @@ def _problem(tracks: ImportedTracks, found: ImportedCourses, given: Given | None
     )
 
 
-def _moves(tracks: ImportedTracks, found: ImportedCourses, settings: ImportSettings) -> Any:
+def _moves(tracks: ImportedTracks, found: ImportedSequences, settings: ImportSettings) -> Any:
     """Return the allowed transitions between states, (S, S)."""
     if settings.adjacent:
         near = found.places.near[found.used][:, found.used]
-        moves = with_stays(near) if settings.stays else near
+        moves = add_self_transitions(near) if settings.stays else near
         tracks.said["moves"] = f"{moves.nnz:,}, to neighbours{' and staying' if settings.stays else ''}"
         return moves
-    moves, stuck = seen_moves(found.made, found.used.size)
+    moves, stuck = observed_transitions(found.made, found.used.size)
     tracks.said["moves"] = f"{moves.nnz:,}, those that were seen"
     if stuck:
-        tracks.said["moves"] += f", and one to itself of each of {counted(stuck, 'place')} that no trajectory leaves"
+        tracks.said["moves"] += f", and one to itself of each of {count_noun(stuck, 'place')} that no trajectory leaves"
     return moves
 
 
 def _features(
     tracks: ImportedTracks,
-    found: ImportedCourses,
+    found: ImportedSequences,
     at: Floats | None,
     labels: list[str] | None,
-    given: Given | None,
+    given: PointTable | None,
     settings: ImportSettings,
 ) -> dict[str, Floats]:
-    marks = [(name, tracks.project(points)) for name, points in map(read_marks, settings.distance)]
-    asked = Asked(settings.mean, settings.count, marks, settings.turning, settings.coordinates, settings.indicator)
+    marks = [(name, tracks.project(points)) for name, points in map(read_landmarks, settings.distance)]
+    asked = FeatureRequest(
+        settings.mean, settings.count, marks, settings.turning, settings.coordinates, settings.indicator
+    )
     notes: list[str] = []
     called = [str(s) for s in range(found.used.size)] if labels is None else labels
     own = {} if given is None else {name: values[found.used] for name, values in given.features.items()}
-    made = features_of(asked, tracks.raw, tracks.rows, found.state_of(tracks), at, called, own, notes)
+    made = compute_features(asked, tracks.raw, tracks.rows, found.state_of(tracks), at, called, own, notes)
     if not made:
         remedy = "add columns f_… to its points, or choose other features"
         raise InputError(str(settings.points), "there is no feature", remedy)
@@ -158,13 +162,13 @@ def _features(
     return made
 
 
-def _facts(tracks: ImportedTracks, found: ImportedCourses, settings: ImportSettings) -> dict[str, Array]:
+def _facts(tracks: ImportedTracks, found: ImportedSequences, settings: ImportSettings) -> dict[str, Array]:
     """Return the columns of trajectory_meta."""
     others = [role.name for name, role in tracks.roles.items() if name != "id"]
     roles = {part for name in others for part in (name, *name.split("+"))}
     first, called = found.made.first_rows, tracks.roles["id"].name
-    meta, left = facts_of(tracks.raw, tracks.rows, tracks.trip, first, tracks.times, roles, called)
-    meta.setdefault("filled", np.bincount(found.made.trip, found.made.row < 0) / np.diff(found.made.offsets))
+    meta, left = metadata_columns(tracks.raw, tracks.rows, tracks.trajectory, first, tracks.times, roles, called)
+    meta.setdefault("filled", np.bincount(found.made.trajectory, found.made.row < 0) / np.diff(found.made.offsets))
     of_features = {*settings.mean, *(text.partition("=")[0] for text in settings.count)}
     left = [name for name in left if name not in of_features]
     said = f"; left out, since they change within trajectories: {', '.join(left)}" if left else ""
@@ -172,7 +176,7 @@ def _facts(tracks: ImportedTracks, found: ImportedCourses, settings: ImportSetti
     return meta
 
 
-def _numbers(tracks: ImportedTracks, found: ImportedCourses) -> dict[str, Any]:
+def _numbers(tracks: ImportedTracks, found: ImportedSequences) -> dict[str, Any]:
     """Return the numbers of rows, trajectories and states, and add them to the report."""
     made, raw, rows = found.made, tracks.raw, tracks.rows
     kept = made.offsets.size - 1

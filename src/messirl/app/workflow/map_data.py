@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from messirl.app.workflow.graph_layout import network_places
-from messirl.app.workflow.split import Parts
+from messirl.app.workflow.split import DividedProblem
 from messirl.data.mdp import MDP
 from messirl.data.problem import Problem
 from messirl.data.trajectories import Trajectories
@@ -15,7 +15,7 @@ from messirl.data.trajectories import Trajectories
 TRACKS = 40  # trajectories of each kind to draw, at most
 
 
-def map_of(problem: Problem, mdp: MDP, parts: Parts) -> dict[str, Any]:
+def map_of(problem: Problem, mdp: MDP, parts: DividedProblem) -> dict[str, Any]:
     """Return coordinates or a layout of the states, and evenly spaced trajectories of each kind.
 
     If a network has too many states for a layout, only the states that the experts visit are laid out, if few enough.

@@ -10,7 +10,7 @@ import numpy as np
 
 from messirl._docstrings import inherit_documentation
 from messirl._parameters import SETTINGS, Parameter, default
-from messirl._text import did_you_mean, listed
+from messirl._text import did_you_mean, join_names
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.estimators.registry import METHODS, Method, method_named
@@ -93,7 +93,7 @@ def make_model(settings: ModelSettings, *, unlabelled: bool, xy: Floats | None =
     """
     method = chosen_method(settings, unlabelled=unlabelled)
     model = method.build(settings.arguments | {"similarity": make_similarity(settings, xy)})
-    _refuse_what_acts_on_nothing(settings, method, model)
+    _refuse_unused_settings(settings, method, model)
     if method.unlabelled and not unlabelled and settings.base == default("base"):
         raise ValueError(f"`method` {method.option} needs unlabelled trajectories: name them with `unlabelled`")
     check_reference(settings, unlabelled=unlabelled)
@@ -110,7 +110,7 @@ def chosen_method(settings: ModelSettings, *, unlabelled: bool) -> Method:
     return method_named(settings.method or ("messi" if unlabelled else "maxent"))
 
 
-def _refuse_what_acts_on_nothing(settings: ModelSettings, method: Method, model: Any) -> None:
+def _refuse_unused_settings(settings: ModelSettings, method: Method, model: Any) -> None:
     """Refuse settings of another method, solver or similarity, which would have no effect."""
     of_methods = {one.option: one.parameters for one in METHODS.values()}
     of_similarities = {name: one.parameters for name, one in SIMILARITIES.items()}
@@ -132,7 +132,9 @@ def _refuse(name: str, parameter: str, kind: str, chosen: str, known: Mapping[st
     if parameter not in known[chosen]:
         others = [other for other, names in known.items() if parameter in names]
         first = f"or use `{kind}` {others[0]}" if others else "or another method"
-        raise ValueError(f"`{name}` has no effect with `{kind}` {chosen}, only with {listed(others)}: omit it, {first}")
+        raise ValueError(
+            f"`{name}` has no effect with `{kind}` {chosen}, only with {join_names(others)}: omit it, {first}"
+        )
 
 
 def check_reference(settings: Any, *, unlabelled: bool) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from messirl._formatting import decimals, percentage
-from messirl._text import listed, quoted
-from messirl.app.workflow.preferences import Preferences, Signs, contributions, signs_of
+from messirl._text import join_names, quote_name
+from messirl.app.workflow.preferences import FeatureSigns, Preferences, contributions, sort_by_sign
 from messirl.app.workflow.ranking import ranked
 from messirl.inference.paired_gain import MARGIN, Gain
 
@@ -45,13 +45,13 @@ REFITTED = "95 % intervals of a fit to the experts only, without penalty"
 
 def difference(gain: Gain, than: str, unit: str = NATS) -> str:
     """Return a difference in words with its 95 % interval: `better than chance: +0.05 nats per step [0.03, 0.07]`."""
-    if gain.clear and not math.isfinite(gain.mean):
+    if gain.significant and not math.isfinite(gain.mean):
         if gain.mean > 0:
             return f"better than {than}, which gives some trajectories zero probability"
         return f"worse than {than}, which gives no trajectory zero probability"
     if not math.isfinite(gain.mean):
         return f"not comparable with {than}: both give some trajectories zero probability"
-    kind = ("better than" if gain.mean > 0 else "worse than") if gain.clear else NEITHER
+    kind = ("better than" if gain.mean > 0 else "worse than") if gain.significant else NEITHER
     return f"{kind} {than}: {_with_interval(gain, unit)}"
 
 
@@ -81,8 +81,8 @@ def use_of(gains: Mapping[str, Gain]) -> tuple[str, list[str]]:
     difference, else the best and the worst.
     """
     by_gain = sorted(gains, key=lambda name: np.nan_to_num(gains[name].mean, nan=0.0))
-    better = [name for name in by_gain if gains[name].clear and gains[name].mean > 0]
-    worse = [name for name in by_gain if gains[name].clear and gains[name].mean < 0]
+    better = [name for name in by_gain if gains[name].significant and gains[name].mean > 0]
+    worse = [name for name in by_gain if gains[name].significant and gains[name].mean < 0]
     if len(better) == len(gains):
         return HELPED, better[:1]
     if len(worse) == len(gains):
@@ -135,7 +135,7 @@ def diagnosis_sentences(record: DiagnosisRecord) -> list[str]:
     first = _unknown(others, "the difference has no interval")
     if found.use is not None:
         first = _of_candidates(others, found.use)
-    alike, many = int(found.likeness.alike.sum()), found.likeness.unlabelled.size
+    alike, many = int(found.agreement_with_experts.alike.sum()), found.agreement_with_experts.unlabelled.size
     some = f"{alike:,}" if alike else "none"
     said = f"The experts explain {some} of these {many:,} trajectories better than chance does."
     return [first, *_by_group(record), said]
@@ -161,7 +161,7 @@ def use_sentence(others: str, held: str, gains: Mapping[str, Gain]) -> str:
     held : what is predicted, `the 42 held-out trajectories`
     """
     verdict, rivals = use_of(gains)
-    said = [_compared(gains[name], f"{quoted(name)} on the experts only") for name in rivals]
+    said = [_compared(gains[name], f"{quote_name(name)} on the experts only") for name in rivals]
     return f"Using the {others} {verdict} {VERB[verdict]} {held}: {', but '.join(said)}."
 
 
@@ -177,8 +177,8 @@ def _held_out(n: int) -> str:
 
 def preference_sentence(record: Record, found: Preferences) -> str:
     """Say which features the experts prefer and avoid, and for which they show no clear preference."""
-    names = [quoted(name) for name in feature_names(found.model.mdp_)]
-    signs = signs_of(names, *found.ends, contributions(found.model))
+    names = [quote_name(name) for name in feature_names(found.model.mdp_)]
+    signs = sort_by_sign(names, *found.ends, contributions(found.model))
     who = f"the experts{_told(record, 'expert')}"
     versus = "" if found.model.reference_ is None else "compared with the unlabelled trajectories"
     if found.below_chance:
@@ -215,7 +215,7 @@ def _joined(*words: str) -> str:
     return " ".join(word for word in words if word)
 
 
-def _preferences(who: str, found: Signs, basis: str, versus: str) -> str:
+def _preferences(who: str, found: FeatureSigns, basis: str, versus: str) -> str:
     """Say which features somebody prefers and avoids; `basis` describes the intervals, `versus` a comparison."""
     if not found.tested:
         need = "a fit that converged, and choices that differ between trajectories or individuals"
@@ -249,7 +249,9 @@ def plain_names(columns: Sequence[str]) -> list[str]:
 def _of_candidates(others: str, use: Any) -> str:
     """Say whether the unlabelled trajectories help, from the two candidates that a selection compares."""
     verdict, _ = use_of({"": use.gain})
-    what = _compared(use.gain, f"{quoted(str(use.alone))} on the experts only", f" by {quoted(str(use.using))},")
+    what = _compared(
+        use.gain, f"{quote_name(str(use.alone))} on the experts only", f" by {quote_name(str(use.using))},"
+    )
     return f"Using the {others} {verdict} {VERB[verdict]} held-out experts: {what}."
 
 
@@ -277,7 +279,7 @@ def _told(record: Record, kind: str) -> str:
 def _few(names: Sequence[str]) -> str:
     """Return `painting, glass and 3 more`."""
     if len(names) <= NAMED:
-        return listed(names)
+        return join_names(names)
     return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from messirl._types import Floats, Ints
 from messirl.app.workflow.ranking import ranked
-from messirl.app.workflow.split import Parts
+from messirl.app.workflow.split import DividedProblem
 from messirl.data.mdp import MDP
-from messirl.data.streamed_summary import gathered
+from messirl.data.streamed_summary import gather_statistics
 from messirl.data.streamed_trajectories import StreamedTrajectories
 from messirl.data.trajectories import Trajectories
 from messirl.estimators._maxent_base import MaximumEntropy
@@ -19,7 +19,7 @@ from messirl.planning import log_likelihood
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class PolicyChange:
     """The difference between a policy π learnt from experts and the prior policy π₀.
 
     Attributes
@@ -61,7 +61,7 @@ class Change:
         return {"expert": self.expert, "held_out": self.held_out, "mean_divergence": self.mean}
 
 
-def change_of(model: MaximumEntropy, policy: Floats | None, parts: Parts) -> Change | None:
+def policy_change(model: MaximumEntropy, policy: Floats | None, parts: DividedProblem) -> PolicyChange | None:
     """Return the difference between a fitted model and its prior policy; None without one, or without any choice.
 
     policy : π (S, A) of the model, at the first step or for one goal
@@ -78,7 +78,7 @@ def change_of(model: MaximumEntropy, policy: Floats | None, parts: Parts) -> Cha
     others, experts = (_choices(mdp, some) for some in (parts.unlabelled, parts.expert))
     visits = np.where(choosing, np.nan_to_num(model.visitation_), 0.0)
     order = ranked(visits * divergence)
-    return Change(
+    return PolicyChange(
         base,
         policy,
         ratio,
@@ -89,12 +89,12 @@ def change_of(model: MaximumEntropy, policy: Floats | None, parts: Parts) -> Cha
         experts,
         order[(choosing & (others + experts > 0))[order]],
         float(visits @ divergence / max(visits.sum(), 1e-300)),
-        base_score(mdp, parts.expert),
-        None if parts.test is None else base_score(mdp, parts.test),
+        prior_score(mdp, parts.expert),
+        None if parts.test is None else prior_score(mdp, parts.test),
     )
 
 
-def base_score(mdp: MDP, trajectories: Trajectories) -> float:
+def prior_score(mdp: MDP, trajectories: Trajectories) -> float:
     """Return the log-probability per step of trajectories under the prior policy of the MDP."""
     base: Any = np.broadcast_to(np.asarray(mdp.reference), mdp.policy_shape)
     if trajectories.goals is not None:
@@ -106,8 +106,8 @@ def base_score(mdp: MDP, trajectories: Trajectories) -> float:
 def _choices(mdp: MDP, some: Trajectories | StreamedTrajectories | None) -> Ints:
     """Return the number of choices made in each state, (S,)."""
     if isinstance(some, StreamedTrajectories):
-        kinds = gathered(mdp, some).own
-        return np.bincount(kinds.choices(mdp).state, kinds.often, mdp.n_states).astype(np.int64)
+        kinds = gather_statistics(mdp, some).own
+        return np.bincount(kinds.choices(mdp).state, kinds.counts, mdp.n_states).astype(np.int64)
     if some is None:
         return np.zeros(mdp.n_states, dtype=np.int64)
     return np.bincount(some.states[some.leaves], minlength=mdp.n_states)

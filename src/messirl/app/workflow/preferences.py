@@ -25,7 +25,7 @@ from messirl.app.workflow.ranking import ranked
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
 from messirl.estimators import MaxEntIRL
-from messirl.estimators._convergence_report import quietly
+from messirl.estimators._convergence_report import ignore_convergence_warnings
 from messirl.estimators.uniform import uniform_score
 from messirl.inference import EstimationTable, estimation_table
 
@@ -81,7 +81,7 @@ def refit_without_penalty(
         theta_max=None,
         max_iter=default("max_iter"),
     )
-    with quietly():
+    with ignore_convergence_warnings():
         again.fit(mdp, expert)
     return preferences_of(again, expert, table_of(again, expert, groups), refitted=True)
 
@@ -104,7 +104,7 @@ def table_of(model: Any, expert: Trajectories, groups: npt.ArrayLike | None = No
 
 
 @dataclass(frozen=True)
-class Signs:
+class FeatureSigns:
     """Features by the sign of their weight, each list with the largest contribution first.
 
     Attributes
@@ -128,7 +128,7 @@ class Signs:
         return bool(self.preferred or self.avoided or self.unclear)
 
 
-def signs_of(names: Sequence[str], low: Floats, high: Floats, contribution: Floats) -> Signs:
+def sort_by_sign(names: Sequence[str], low: Floats, high: Floats, contribution: Floats) -> FeatureSigns:
     """Sort features by the sign of their weight, from its interval.
 
     low, high : (d,) ends of the interval of each weight; NaN where it has none
@@ -137,7 +137,7 @@ def signs_of(names: Sequence[str], low: Floats, high: Floats, contribution: Floa
     order, known = ranked(contribution), np.isfinite(low) & np.isfinite(high)
     up, down = known & (low > 0.0), known & (high < 0.0)
     kinds = (up, down, known & ~up & ~down, ~known)
-    return Signs(*([names[j] for j in order if which[j]] for which in kinds))
+    return FeatureSigns(*([names[j] for j in order if which[j]] for which in kinds))
 
 
 def contributions(model: Any) -> Floats:

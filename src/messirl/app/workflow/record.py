@@ -19,10 +19,10 @@ from messirl._types import Floats, Ints
 from messirl.app.workflow import narrative
 from messirl.app.workflow.ranking import ALIKE, ranked
 from messirl.estimators._maxent_base import MaximumEntropy
-from messirl.estimators.registry import EXPERT, described
+from messirl.estimators.registry import EXPERT, describe_model
 
 if TYPE_CHECKING:
-    from messirl.app.workflow.policy_change import Change
+    from messirl.app.workflow.policy_change import PolicyChange
     from messirl.app.workflow.preferences import Preferences
     from messirl.app.workflow.verdict import Verdict
     from messirl.data.trajectories import Trajectories
@@ -134,7 +134,7 @@ class FitRecord(Record):
         The source of the dynamics: {"kind": "known"}, or the evidence for estimated dynamics.
     verdict : Verdict or None
         The comparison of methods on held-out trajectories; None without any, or with one method only.
-    change : Change or None
+    change : PolicyChange or None
         The difference from the prior policy, if there is one.
     goal : int or None
         With goals, the one that the policy is shown for. None: the one with the most expected visits.
@@ -158,7 +158,7 @@ class FitRecord(Record):
     statistics: dict[str, float] = field(default_factory=dict)
     dynamics: dict[str, Any] = field(default_factory=lambda: {"kind": "known"})
     verdict: Verdict | None = None
-    change: Change | None = None
+    change: PolicyChange | None = None
     goal: int | None = None
     laid_out: bool = False
     y_down: bool = False
@@ -211,7 +211,7 @@ class FitRecord(Record):
     @property
     def uses_unlabelled(self) -> bool:
         """True if the fit learnt from unlabelled trajectories."""
-        return described(self.model)[1] != EXPERT
+        return describe_model(self.model)[1] != EXPERT
 
     @property
     def method(self) -> str:
@@ -219,7 +219,7 @@ class FitRecord(Record):
         return type(self.model).__name__
 
     @property
-    def placed(self) -> Ints:
+    def states_on_map(self) -> Ints:
         """The states that have coordinates."""
         if self.xy is None:
             return np.zeros(0, dtype=np.int64)
@@ -228,9 +228,9 @@ class FitRecord(Record):
     @property
     def on_a_line(self) -> bool:
         """True if all states with coordinates lie on a line along x or along y."""
-        if not self.placed.size:
+        if not self.states_on_map.size:
             return False
-        extent = np.ptp(np.asarray(self.xy, dtype=np.float64)[self.placed], axis=0)
+        extent = np.ptp(np.asarray(self.xy, dtype=np.float64)[self.states_on_map], axis=0)
         return bool(extent.min() <= ALIKE * extent.max())
 
     @property
@@ -261,7 +261,7 @@ class FitRecord(Record):
         return 0 if bound is None else int((np.abs(self.model.theta_) >= bound * (1 - 1e-9)).sum())
 
     @property
-    def remarks(self) -> list[str]:
+    def all_warnings(self) -> list[str]:
         """The warnings, the report on the dynamics, and non-convergence unless a warning states it."""
         said = [*self.warnings, *(f"dynamics: {line}" for line in self.dynamics.get("report", ()))]
         if not self.model.converged_ and not any("converge" in words for words in said):
@@ -416,10 +416,12 @@ class DiagnosisRecord(Record):
             "evidence": found.evidence,
             "use": None if found.use is None else found.use.summary(),
             "recommended": None if choice is None else {"candidate": str(choice.candidate), "reason": choice.reason},
-            "expert_likeness": found.likeness.expert,
-            "unlabelled_likeness": found.likeness.mean,
-            "alike": int(found.likeness.alike.sum()),
-            "agreement": {name: getattr(found.likeness.agreement, name) for name in ("mean", "between", "within")},
+            "expert_likeness": found.agreement_with_experts.expert,
+            "unlabelled_likeness": found.agreement_with_experts.mean,
+            "alike": int(found.agreement_with_experts.alike.sum()),
+            "agreement": {
+                name: getattr(found.agreement_with_experts.agreement, name) for name in ("mean", "between", "within")
+            },
             "degrees_of_freedom": found.degrees_of_freedom,
             "identified": found.identified,
             "most_alike": list(self.rows(most)),
@@ -443,7 +445,7 @@ class DiagnosisRecord(Record):
 
     def extremes(self, most: int) -> tuple[Ints, Ints]:
         """Return the trajectories of highest and of lowest agreement, at most so many; see `Likeness.extremes`."""
-        return self.diagnosis.likeness.extremes(most)
+        return self.diagnosis.agreement_with_experts.extremes(most)
 
     @property
     def most_influential(self) -> Ints:

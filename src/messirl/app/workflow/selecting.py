@@ -9,12 +9,18 @@ from typing import Any
 
 from messirl._docstrings import inherit_documentation
 from messirl._parameters import CV, SETTINGS, SHARED, parameter
-from messirl.app.workflow.group_by import By, few_experts, groups_by, likeness_by, scores_by
+from messirl.app.workflow.group_by import (
+    Grouping,
+    agreement_by_group,
+    few_expert_warnings,
+    make_grouping,
+    scores_by_group,
+)
 from messirl.app.workflow.model_settings import check_reference, record_of, with_features
 from messirl.app.workflow.preferences import refit_without_penalty
 from messirl.app.workflow.record import SelectionRecord, settings_of, weights
-from messirl.app.workflow.split import PROBLEM, Parts, Split, divide, with_streamed
-from messirl.app.workflow.watcher import SILENT, Watcher, remarks
+from messirl.app.workflow.split import PROBLEM, DividedProblem, Split, divide, with_streamed
+from messirl.app.workflow.watcher import SILENT, Watcher, warning_texts
 from messirl.data.mdp import MDP
 from messirl.data.problem import Problem
 from messirl.data.streamed_trajectories import StreamedTrajectories
@@ -115,7 +121,7 @@ def select(
     mdp = with_features(parts.problem.mdp, settings.features)
     check_reference(settings, unlabelled=parts.unlabelled is not None)
     groups = parts.groups(settings.groups)
-    by = groups_by(parts, settings.by, settings.groups, watcher)
+    by = make_grouping(parts, settings.by, settings.groups, watcher)
     if by is not None and parts.test is None and not isinstance(parts.unlabelled, Trajectories):
         raise ValueError("`by` has no effect without `test` and `unlabelled`: give one, or omit `by`")
     if settings.nested and len(set(range(len(parts.expert)) if groups is None else groups)) < 3:
@@ -139,8 +145,8 @@ def select(
         model.set_params(progress=count).fit(mdp, parts.expert, parts.unlabelled, groups, executor=executor)
     seconds = time.monotonic() - began
     model.set_params(progress=None)
-    held = list(replace(model.best_estimator_.standing_, penalty=()).remarks(mdp, model.theta_))  # weights at bounds
-    notes = watcher.noted([*map(parts.named, remarks(heard)), *held])
+    held = list(replace(model.best_estimator_.standing_, penalty=()).warnings(mdp, model.theta_))  # weights at bounds
+    notes = watcher.noted([*map(parts.named, warning_texts(heard)), *held])
     watcher.keep(model)
     nested = intervals = rows = None
     with warnings.catch_warnings():  # the fit has given all warnings about the data
@@ -156,7 +162,7 @@ def select(
                 said = f"intervals from {settings.bootstrap} resamples are rough and often too short: use more than"
                 notes += watcher.noted([f"{said} {ENOUGH}"])
     preferences = refit_without_penalty(model.best_estimator_, mdp, parts.expert, groups)
-    notes += watcher.noted(few_experts(settings.groups, parts))
+    notes += watcher.noted(few_expert_warnings(settings.groups, parts))
     broken = [] if by is None else _by_group(by, parts, model)
     return SelectionRecord(
         model.validation_,
@@ -179,16 +185,16 @@ def select(
     )
 
 
-def _by_group(by: By, parts: Parts, model: MESSICV) -> list[Breakdown]:
+def _by_group(by: Grouping, parts: DividedProblem, model: MESSICV) -> list[Breakdown]:
     """Return held-out scores of the chosen candidate, if any, and the agreement of unlabelled trajectories."""
-    out = [] if parts.test is None else scores_by(by, parts, model._log_likelihood(parts.test), held_out=True)
-    if model.likeness_ is not None and isinstance(parts.unlabelled, Trajectories):
-        out.append(likeness_by(by, parts, model.likeness_))
+    out = [] if parts.test is None else scores_by_group(by, parts, model._log_likelihood(parts.test), held_out=True)
+    if model.agreement_ is not None and isinstance(parts.unlabelled, Trajectories):
+        out.append(agreement_by_group(by, parts, model.agreement_))
     return out
 
 
 def _intervals(
-    settings: SelectSettings, model: MESSICV, mdp: MDP, parts: Parts, watcher: Watcher, executor: Any
+    settings: SelectSettings, model: MESSICV, mdp: MDP, parts: DividedProblem, watcher: Watcher, executor: Any
 ) -> dict[str, list[float]]:
     """Return the 95 % intervals of θ of the chosen candidate; the choice itself is not repeated."""
     expert, unlabelled = (*model.fitted_to_, None)[:2]
@@ -210,7 +216,7 @@ def _intervals(
 
 
 def _stability(
-    settings: SelectSettings, mdp: MDP, parts: Parts, watcher: Watcher, executor: Any
+    settings: SelectSettings, mdp: MDP, parts: DividedProblem, watcher: Watcher, executor: Any
 ) -> list[dict[str, float]]:
     """Return the stability of the policy at each λ0, all with the same draws."""
     assert parts.unlabelled is not None

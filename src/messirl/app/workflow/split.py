@@ -63,7 +63,7 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Parts:
+class DividedProblem:
     """A problem divided into parts.
 
     Attributes
@@ -90,7 +90,7 @@ class Parts:
     dynamics: dict[str, Any] = field(default_factory=lambda: {"kind": "known"})
 
     @property
-    def learnt(self) -> tuple[Any, ...]:
+    def training_sets(self) -> tuple[Any, ...]:
         """The training data: the expert's trajectories, and those of unknown quality if there are any."""
         return (self.expert,) if self.unlabelled is None else (self.expert, self.unlabelled)
 
@@ -143,18 +143,18 @@ class Parts:
         return meta[column]
 
 
-def divide(problem: Problem, split: Split, watcher: Watcher = SILENT, called: str = PROBLEM) -> Parts:
+def divide(problem: Problem, split: Split, watcher: Watcher = SILENT, called: str = PROBLEM) -> DividedProblem:
     """Divide a problem with known dynamics; raise if there is nothing to learn."""
     if len(problem.trajectories) and problem.mdp.allowed.sum(axis=1).max() < 2:
         raise ValueError(f"no state of {called} allows more than one action: there is nothing to learn")
-    parts = parts_of(problem, split, watcher, called)
+    parts = divide_trajectories(problem, split, watcher, called)
     for name, some in (("expert", parts.expert), ("test", parts.test)):
         if some is not None and some.lengths.max() < 2:
             raise ValueError(f"no {name} trajectory makes a step: there is no choice to learn from")
     return parts
 
 
-def with_streamed(parts: Parts, split: Split, streamed: StreamedTrajectories | None) -> Parts:
+def with_streamed(parts: DividedProblem, split: Split, streamed: StreamedTrajectories | None) -> DividedProblem:
     """Return the parts with trajectories of unknown quality that stay in files, if there are any."""
     if streamed is None:
         return parts
@@ -163,14 +163,14 @@ def with_streamed(parts: Parts, split: Split, streamed: StreamedTrajectories | N
     return replace(parts, unlabelled=streamed)
 
 
-def parts_of(problem: Problem, split: Split, watcher: Watcher, called: str) -> Parts:
+def divide_trajectories(problem: Problem, split: Split, watcher: Watcher, called: str) -> DividedProblem:
     """Return the trajectories of each part, checking only that there are any."""
     every = problem.trajectories
     if len(every) == 0:
         raise ValueError(f"{called} has no trajectories: there is nothing to learn from")
     rows = rows_of(problem.facts, split, watcher)
     unlabelled, test = (None if rows[name] is None else every[rows[name]] for name in ("unlabelled", "test"))
-    return Parts(problem, every[rows["expert"]], unlabelled, test, rows)
+    return DividedProblem(problem, every[rows["expert"]], unlabelled, test, rows)
 
 
 def rows_of(facts: Mapping[str, Any], split: Split, watcher: Watcher) -> dict[str, Any]:

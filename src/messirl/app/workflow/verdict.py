@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._text import listed, quoted
+from messirl._text import join_names, quote_name
 from messirl._types import Floats, Ints
 from messirl.app.workflow.ranking import ranked
 from messirl.inference.paired_gain import Gain, paired_gain
@@ -59,14 +59,14 @@ class Verdict:
             return f"{said}; every other method is clearly behind."
         if len(self.alike) > NAMED:
             return f"{said}; no clear difference from {len(self.alike)} of the {self.methods - 1} other methods."
-        return f"{said}; no clear difference from {listed([quoted(name) for name in self.alike])}."
+        return f"{said}; no clear difference from {join_names([quote_name(name) for name in self.alike])}."
 
     def summary(self) -> dict[str, Any]:
         """Return the entry of fit.json."""
         return {**asdict(self), "sentence": self.sentence}
 
 
-def judged(
+def compare_scores(
     names: Sequence[str],
     logs: Sequence[Floats],
     steps: Ints,
@@ -85,7 +85,7 @@ def judged(
     best = int(ranked(np.maximum([own.sum() for own in logs], -np.finfo(np.float64).max))[0])
     gains = [paired_gain(own, logs[alone], steps, cluster=cluster) for own in logs]
     behind = [paired_gain(logs[best], own, steps, cluster=cluster) for own in logs]
-    alike = [name for i, (name, by) in enumerate(zip(names, behind, strict=True)) if i != best and not by.clear]
+    alike = [name for i, (name, by) in enumerate(zip(names, behind, strict=True)) if i != best and not by.significant]
     gain = None if best == alone else gains[best]
     apart = {names[i]: paired_gain(logs[0], logs[i], steps, cluster=cluster) for i in without}
     return Verdict(names[best], names[alone], gain, alike, len(names), int((steps > 0).sum()), apart), gains

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from messirl.data.feature_counts import CutWarning
+from messirl.data.feature_counts import TruncationWarning
 
 Count = Callable[[int, int], None]  # called with (done, all)
 
@@ -65,7 +65,7 @@ class Watcher:
             model.fit(*data)
         if "callback" in model.get_params(deep=False):
             model.callback = None
-        return self.noted([*map(named, remarks(heard)), *getattr(model, "remarks_", ())])
+        return self.noted([*map(named, warning_texts(heard)), *getattr(model, "warnings_", ())])
 
     def noted(self, texts: list[str]) -> list[str]:
         """Note each of the texts, and return them."""
@@ -77,13 +77,13 @@ class Watcher:
 SILENT = Watcher()
 
 
-def remarks(heard: Iterable[warnings.WarningMessage]) -> list[str]:
+def warning_texts(heard: Iterable[warnings.WarningMessage]) -> list[str]:
     """Return the texts of the warnings, without those that differ from an earlier one only in their numbers.
 
     Of the warnings about trajectories that are cut off, only that of the most incomplete one is kept.
     """
     said = [warning.message for warning in heard]
-    cuts = [one for one in said if isinstance(one, CutWarning)]
+    cuts = [one for one in said if isinstance(one, TruncationWarning)]
     worst = max(cuts, key=lambda one: one.weight, default=None)  # the first of equal ones, counted in its whole set
-    texts = [str(one) for one in said if one is worst or not isinstance(one, CutWarning)]
+    texts = [str(one) for one in said if one is worst or not isinstance(one, TruncationWarning)]
     return list({re.sub(r"\d+(\.\d+)?", "#", text): text for text in reversed(texts)}.values())[::-1]

@@ -23,7 +23,7 @@ from messirl.data.validation import Fault, goal_faults, start_faults, trajectory
 from messirl.io.folder.parse_tables import Edges, States, Steps, read_edges, read_meta, read_states, read_steps
 from messirl.io.folder.problem_json import Settings
 from messirl.io.tables.columns import SMALL_WHOLE
-from messirl.io.tables.error_collector import LIMIT, Faults
+from messirl.io.tables.error_collector import LIMIT, ErrorCollector
 from messirl.io.tables.label_index import ANY, Ids
 from messirl.io.tables.table import Table, load_table, matches
 
@@ -39,7 +39,7 @@ def problem_from_tables(
     """
     sources = {"states": states, "edges": edges, "trajectories": trajectories, "trajectory_meta": meta}
     tables = {name: load_table(source, name) for name, source in sources.items() if source is not None}
-    problem = build(Faults(), tables, Settings(discount, horizon, where="problem"))
+    problem = build(ErrorCollector(), tables, Settings(discount, horizon, where="problem"))
     assert problem is not None, "faults raise an error"
     return problem
 
@@ -53,7 +53,7 @@ def read_trajectories(source: Any, problem: Problem | MDP | None = None) -> tupl
     """
     if not isinstance(problem, Problem | MDP | None):
         raise TypeError(f"problem must be a Problem or an MDP, not {type(problem).__name__}: leave it out, or give one")
-    faults, table = Faults(), load_table(source, "trajectories")
+    faults, table = ErrorCollector(), load_table(source, "trajectories")
     mdp = problem.mdp if isinstance(problem, Problem) else problem
     states, actions = Ids("state", ANY), Ids("action", ANY)
     if mdp is not None:
@@ -77,7 +77,7 @@ def _known(table: Table, noun: str, n: int, ids: Array | None, names: tuple[str,
     return Ids.of(noun, n, ids)
 
 
-def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -> Problem | None:
+def build(faults: ErrorCollector, tables: dict[str, Table], settings: Settings | None) -> Problem | None:
     """Check each table against those before it; without faults, build the problem."""
     states = read_states(faults, tables["states"]) if "states" in tables else States()
     edges = None
@@ -103,7 +103,7 @@ def build(faults: Faults, tables: dict[str, Table], settings: Settings | None) -
         rows = f"{n} rows leave" if n > 1 else "1 row leaves"
         faults.notes.append(f"{where}: {rows} a terminal state or {'have' if n > 1 else 'has'} probability 0: not used")
     kept = {name: values[at] for name, values in edges.columns.items()}
-    return assembled(mdp, states, edges.actions, tracks, kept, all_notes(faults, tables))
+    return assemble_problem(mdp, states, edges.actions, tracks, kept, all_notes(faults, tables))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,9 @@ class Tracks:
         return np.arange(ids.n) if labels is None else labels
 
 
-def read_tracks(faults: Faults, tables: dict[str, Table], states: Ids | None, actions: Ids | None) -> Tracks | None:
+def read_tracks(
+    faults: ErrorCollector, tables: dict[str, Table], states: Ids | None, actions: Ids | None
+) -> Tracks | None:
     """Read the table trajectories and, if it exists, trajectory_meta."""
     steps = read_steps(faults, tables["trajectories"], states, actions) if "trajectories" in tables else None
     meta: dict[str, Array] = {}
@@ -135,7 +137,7 @@ def read_tracks(faults: Faults, tables: dict[str, Table], states: Ids | None, ac
     return Tracks(Trajectories(steps.states, steps.order.offsets, steps.actions, goals), steps, meta)
 
 
-def assembled(
+def assemble_problem(
     mdp: MDP,
     states: States,
     actions: Ids | None,
@@ -161,7 +163,7 @@ def assembled(
     )
 
 
-def all_notes(faults: Faults, tables: dict[str, Table]) -> tuple[str, ...]:
+def all_notes(faults: ErrorCollector, tables: dict[str, Table]) -> tuple[str, ...]:
     """Return the distinct notes on what was interpreted while the tables were read."""
     return tuple(dict.fromkeys([*(note for table in tables.values() for note in table.notes), *faults.notes]))
 
@@ -253,7 +255,7 @@ def _step_features(states: States, edges: Edges, choice: Ints, size: tuple[int, 
     return sp.csr_array((expected.ravel(), (np.repeat(rows, d), column)), shape=(n_rows, d))
 
 
-def _check_fit(faults: Faults, mdp: MDP, tracks: Tracks, table: Table, called: tuple[Ids, Ids]) -> None:
+def _check_fit(faults: ErrorCollector, mdp: MDP, tracks: Tracks, table: Table, called: tuple[Ids, Ids]) -> None:
     """Report faults of the trajectories under the MDP, with the labels and rows of the table.
 
     A trajectory whose first state has zero `start` probability does not stop the reading, since the user may still give
@@ -268,7 +270,9 @@ def _check_fit(faults: Faults, mdp: MDP, tracks: Tracks, table: Table, called: t
     _report(faults, chain(found, start_faults(mdp, tracks.trajectories)), tracks, table, called)
 
 
-def _report(faults: Faults, found: Iterable[Fault], tracks: Tracks, table: Table, called: tuple[Ids, Ids]) -> None:
+def _report(
+    faults: ErrorCollector, found: Iterable[Fault], tracks: Tracks, table: Table, called: tuple[Ids, Ids]
+) -> None:
     """Collect the first faults of each kind, and the number of the rest."""
     often: Counter[str] = Counter()
     remedies: dict[str, str] = {}
@@ -283,10 +287,10 @@ def _report(faults: Faults, found: Iterable[Fault], tracks: Tracks, table: Table
 
 
 def _check_learnable(
-    faults: Faults, mdp: MDP, tracks: Tracks, tables: dict[str, Table], called: tuple[Ids, Ids], where: str
+    faults: ErrorCollector, mdp: MDP, tracks: Tracks, tables: dict[str, Table], called: tuple[Ids, Ids], where: str
 ) -> None:
     """Report what every fit refuses: no choice, no step, trajectories that cannot end, no finite value at any θ."""
-    from messirl.estimators._initialization import first_theta  # reading alone needs none of these
+    from messirl.estimators._initialization import initial_theta  # reading alone needs none of these
     from messirl.objective import Objective
     from messirl.planning.dead_ends import dead_end_faults
 
@@ -306,7 +310,7 @@ def _check_learnable(
         faults.add(InputError(where, what, remedy))
     if mdp.must_end and not faults.found:
         try:
-            first_theta(mdp, Objective.from_trajectories(mdp, every, objective="choices", checked=True), np.inf)
+            initial_theta(mdp, Objective.from_trajectories(mdp, every, objective="choices", checked=True), np.inf)
         except ValueError as error:
             faults.notes.append(f"a fit without a prior policy refuses this problem: {error}")
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from messirl._files import beside
-from messirl._npz import BROKEN, Archive, shortly
+from messirl._files import atomic_path
+from messirl._npz import BROKEN, Archive, short_message
 from messirl._types import Array, Floats
 from messirl.data.mdp import MDP
 from messirl.data.problem import Problem
@@ -48,7 +48,7 @@ def save_model(model: Any, path: str | os.PathLike[str], problem: Problem) -> No
     arrays = {MEMBER: np.frombuffer(text.encode(), dtype=np.uint8)}
     if labels.xy is not None:
         arrays[PLACES] = np.asarray(labels.xy, dtype=np.float64)
-    with beside(path) as part:
+    with atomic_path(path) as part:
         model.save(part)
         with zipfile.ZipFile(part, "a", zipfile.ZIP_DEFLATED) as archive:
             for name, array in arrays.items():
@@ -63,7 +63,7 @@ def read_labels(path: str | os.PathLike[str], mdp: MDP) -> Labels:
             archive = Archive(file)
             found = Labels(**archive.json(MEMBER), xy=archive.get(PLACES)) if MEMBER in archive else Labels()
         except BROKEN as error:
-            raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({shortly(error)})") from error
+            raise ValueError(f"{os.fspath(path)} is a damaged messirl model ({short_message(error)})") from error
     for labels, many in ((found.states, mdp.n_states), (found.actions, mdp.n_actions)):
         if labels is not None and not (isinstance(labels, list) and [*map(type, labels)] == [str] * many):
             raise ValueError(f"{os.fspath(path)} is a damaged messirl model (its labels are not {many} strings)")

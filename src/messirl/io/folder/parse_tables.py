@@ -17,16 +17,16 @@ from messirl.data.mdp_validation import SUM_TOLERANCE
 from messirl.io.folder.problem_json import LARGEST
 from messirl.io.tables.columns import (
     codes,
-    flags,
+    flag_column,
     has_columns,
     id_column,
-    numbers,
-    remark_columns,
-    remark_features,
+    note_misspelt_columns,
+    note_misspelt_features,
+    number_column,
     repeated,
-    texts,
+    text_column,
 )
-from messirl.io.tables.error_collector import Faults
+from messirl.io.tables.error_collector import ErrorCollector
 from messirl.io.tables.label_index import Ids
 from messirl.io.tables.step_order import Order, read_order
 from messirl.io.tables.table import Table
@@ -75,7 +75,7 @@ class Steps:
     columns: dict[str, Array]
 
 
-def read_states(faults: Faults, table: Table) -> States:
+def read_states(faults: ErrorCollector, table: Table) -> States:
     """Read `state`, `f_*`, and optionally `terminal`, `start`, `x` and `y`, `name`; any further column is kept."""
     found = States(feature_names=[name for name in table.names if name.startswith("f_")])
     order: Any = slice(None)
@@ -86,11 +86,11 @@ def read_states(faults: Faults, table: Table) -> States:
     found.features = _matrix(faults, table, found.feature_names)[order]
     found.terminal = np.zeros(table.n_rows, dtype=bool)
     if "terminal" in table.cells:
-        found.terminal = flags(faults, table, "terminal")[order]
+        found.terminal = flag_column(faults, table, "terminal")[order]
     if "start" in table.cells:
         found.start = _distribution(faults, table)[order]
     if "name" in table.cells:
-        names = texts(faults, table, "name")
+        names = text_column(faults, table, "name")
         if names is not None:
             shown = table.column("name").show
             again = repeated(np.array(names, dtype=object))
@@ -102,26 +102,26 @@ def read_states(faults: Faults, table: Table) -> States:
     else:
         used -= {"x", "y"}
     found.columns = {name: values[order] for name, values in _kept(faults, table, used).items()}
-    remark_columns(faults, table, found.columns, STATE_COLUMNS[1:])
-    remark_features(faults, table, found.columns, "f_")
+    note_misspelt_columns(faults, table, found.columns, STATE_COLUMNS[1:])
+    note_misspelt_features(faults, table, found.columns, "f_")
     return found
 
 
-def _coordinates(faults: Faults, table: Table, name: str) -> Floats:
+def _coordinates(faults: ErrorCollector, table: Table, name: str) -> Floats:
     """Read a column of coordinates, NaN where empty; values too large to draw a map are faults."""
-    values = numbers(faults, table, name, null_ok=True)
+    values = number_column(faults, table, name, null_ok=True)
     far = np.isfinite(values) & (np.abs(values) > FARTHEST)
     faults.rows(table, far, lambda row: f"{name} is {values[row]:g}", f"give coordinates up to {FARTHEST:g}")
     return values
 
 
-def _kept(faults: Faults, table: Table, used: Container[str]) -> dict[str, Array]:
+def _kept(faults: ErrorCollector, table: Table, used: Container[str]) -> dict[str, Array]:
     """Return the columns that messirl does not use, unchanged."""
     columns = {name: faults.attempt(table.column, name) for name in table.names if name not in used}
     return {name: column.array() for name, column in columns.items() if column is not None}
 
 
-def _state_ids(faults: Faults, table: Table) -> tuple[Ids | None, Any]:
+def _state_ids(faults: ErrorCollector, table: Table) -> tuple[Ids | None, Any]:
     """Return the ids of the states, and the rows in the order of their indices."""
     column, n = id_column(faults, table, "state"), table.n_rows
     if column is None:
@@ -136,14 +136,14 @@ def _state_ids(faults: Faults, table: Table) -> tuple[Ids | None, Any]:
     return Ids("state", n), np.argsort(column.values, kind="stable")
 
 
-def _matrix(faults: Faults, table: Table, names: list[str]) -> Floats:
-    columns = [numbers(faults, table, name) for name in names]
+def _matrix(faults: ErrorCollector, table: Table, names: list[str]) -> Floats:
+    columns = [number_column(faults, table, name) for name in names]
     return np.column_stack(columns) if columns else np.zeros((table.n_rows, 0))
 
 
-def _distribution(faults: Faults, table: Table) -> Floats:
+def _distribution(faults: ErrorCollector, table: Table) -> Floats:
     """Read the weights of the initial state, normalised to sum to one."""
-    weights = numbers(faults, table, "start")
+    weights = number_column(faults, table, "start")
     faults.rows(table, weights < 0, lambda row: f"start is {weights[row]:g}", "weights must be >= 0")
     if not np.all(weights >= 0):
         return weights
@@ -156,7 +156,7 @@ def _distribution(faults: Faults, table: Table) -> Floats:
     return weights if abs(total - 1.0) <= 1e-12 else weights / total
 
 
-def read_edges(faults: Faults, table: Table, states: Ids | None, given: Ids | None) -> Edges | None:
+def read_edges(faults: ErrorCollector, table: Table, states: Ids | None, given: Ids | None) -> Edges | None:
     """Read `from`, `to`, `action`, and optionally `probability` and `g_*`.
 
     given : the actions, if problem.json gives their names or number
@@ -169,12 +169,12 @@ def read_edges(faults: Faults, table: Table, states: Ids | None, given: Ids | No
     probability = np.ones(table.n_rows)
     stochastic = "probability" in table.cells
     if stochastic:
-        probability = numbers(faults, table, "probability")
+        probability = number_column(faults, table, "probability")
         wrong = (probability < 0) | (probability > 1 + SUM_TOLERANCE)
         faults.rows(table, wrong, lambda row: f"probability is {probability[row]:g}", "it must lie in [0, 1]")
     kept = _kept(faults, table, {*EDGE_COLUMNS, *names})
-    remark_columns(faults, table, kept, ("probability",))
-    remark_features(faults, table, kept, "g_")
+    note_misspelt_columns(faults, table, kept, ("probability",))
+    note_misspelt_features(faults, table, kept, "g_")
     if not has_columns(faults, table, "from", "to", "action") or states is None:
         return None
     before = len(faults.found)
@@ -191,7 +191,7 @@ def read_edges(faults: Faults, table: Table, states: Ids | None, given: Ids | No
     return Edges(actions, source, target, action, probability, features, names, kept)
 
 
-def _action_ids(faults: Faults, table: Table) -> Ids | None:
+def _action_ids(faults: ErrorCollector, table: Table) -> Ids | None:
     """Return the ids of the actions: 0 … A − 1, all of which must occur, or sorted labels."""
     column = id_column(faults, table, "action")
     if column is None:
@@ -211,7 +211,7 @@ def _action_ids(faults: Faults, table: Table) -> Ids | None:
 
 
 def _check_moves(
-    faults: Faults, table: Table, choice: Ints, target: Ints, n_states: int, probability: Floats | None
+    faults: ErrorCollector, table: Table, choice: Ints, target: Ints, n_states: int, probability: Floats | None
 ) -> None:
     """Check that no transition occurs twice, and that each (from, action) has one, or probabilities that sum to one."""
     again = repeated(choice * n_states + target)
@@ -233,7 +233,7 @@ def _check_moves(
     )
 
 
-def read_steps(faults: Faults, table: Table, states: Ids | None, actions: Ids | None) -> Steps | None:
+def read_steps(faults: ErrorCollector, table: Table, states: Ids | None, actions: Ids | None) -> Steps | None:
     """Read `trajectory_id`, `step`, `state`, and optionally `action`, empty in the last row of a trajectory.
 
     Rows may be in any order. Steps count 0, 1, 2, … in every trajectory, or 1, 2, 3, … in every trajectory.
@@ -242,7 +242,7 @@ def read_steps(faults: Faults, table: Table, states: Ids | None, actions: Ids | 
         return None
     visited = np.zeros(table.n_rows, dtype=np.int64) if states is None else states.find(faults, table, "state")
     kept = _kept(faults, table, STEP_COLUMNS)
-    remark_columns(faults, table, kept, ("action",))
+    note_misspelt_columns(faults, table, kept, ("action",))
     found = read_order(faults, table)
     if found is None:
         return None
@@ -253,7 +253,7 @@ def read_steps(faults: Faults, table: Table, states: Ids | None, actions: Ids | 
     return Steps(found, visited[found.rows], taken, columns)
 
 
-def _actions(faults: Faults, table: Table, actions: Ids, order: Order) -> Ints:
+def _actions(faults: ErrorCollector, table: Table, actions: Ids, order: Order) -> Ints:
     last = np.zeros(table.n_rows, dtype=bool)
     last[order.rows] = order.ends
     taken = actions.find(faults, table, "action", null_ok=True)
@@ -267,7 +267,7 @@ def _actions(faults: Faults, table: Table, actions: Ids, order: Order) -> Ints:
 
 
 def read_meta(
-    faults: Faults, table: Table, trajectories: Ids | None, states: Ids | None
+    faults: ErrorCollector, table: Table, trajectories: Ids | None, states: Ids | None
 ) -> tuple[dict[str, Array], Ints | None]:
     """Read metadata, one row per trajectory: the columns in the order of the trajectories, and the goals if any."""
     if not has_columns(faults, table, "trajectory_id") or trajectories is None:
@@ -287,7 +287,7 @@ def read_meta(
         faults.add(table.error(f"trajectory {first!r} has no row{more}", remedy))
     goals = _goals(faults, table, states)
     columns = _kept(faults, table, ("trajectory_id",))
-    remark_columns(faults, table, columns, ("goal",))
+    note_misspelt_columns(faults, table, columns, ("goal",))
     if len(faults.found) > before:
         return {}, None
     order = np.argsort(at, kind="stable")
@@ -295,7 +295,7 @@ def read_meta(
     return kept, None if goals is None else goals[order]
 
 
-def _goals(faults: Faults, table: Table, states: Ids | None) -> Ints | None:
+def _goals(faults: ErrorCollector, table: Table, states: Ids | None) -> Ints | None:
     column = faults.attempt(table.column, "goal") if "goal" in table.cells and states is not None else None
     if column is None or states is None or column.null.all():
         return None

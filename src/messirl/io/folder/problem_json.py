@@ -10,8 +10,8 @@ from typing import Any
 
 from messirl._checks import is_number, is_whole
 from messirl._memory_guard import JSON
-from messirl._npz import parsed
-from messirl._text import meant
+from messirl._npz import parse_json
+from messirl._text import closest_word
 from messirl.data.errors import InputError
 from messirl.data.mdp import NAMES
 
@@ -64,7 +64,7 @@ def read_settings(path: Path) -> Settings:
     if path.is_file() and path.stat().st_size > JSON:
         raise refuse("is too large", "give the names of states in states.csv")
     try:
-        content = parsed(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=unique)
+        content = parse_json(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=unique)
     except FileNotFoundError:
         raise refuse("does not exist", 'write {"discount": 0.95}, with your discount') from None
     except (OSError, ValueError, RecursionError) as error:
@@ -72,7 +72,7 @@ def read_settings(path: Path) -> Settings:
     if not isinstance(content, dict):
         raise refuse("is not an object", 'write {"discount": 0.95}, with your discount')
     for key in content:
-        close = None if key in KNOWN else meant(key, KNOWN, SYNONYMS)
+        close = None if key in KNOWN else closest_word(key, KNOWN, SYNONYMS)
         if close is not None:
             raise refuse(f"{_short(key)} is not a known key", f"did you mean {close!r}? Rename it, or delete it")
     if "discount" not in content:

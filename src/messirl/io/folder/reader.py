@@ -23,7 +23,7 @@ from messirl.data.problem import Problem
 from messirl.io.folder.atomic_replace import REPLACING, current
 from messirl.io.folder.build_problem import all_notes, build
 from messirl.io.folder.problem_json import SETTINGS, read_settings
-from messirl.io.tables.error_collector import Faults
+from messirl.io.tables.error_collector import ErrorCollector
 from messirl.io.tables.table import Table, load_table
 
 TABLES = ("states", "edges", "trajectories", "trajectory_meta")
@@ -32,7 +32,7 @@ SUFFIXES = (".parquet", ".csv")
 
 def read_problem(folder: str | os.PathLike[str]) -> Problem:
     """Read the problem in a folder; raise InputError at the first fault."""
-    problem = _read(Path(folder), Faults(), {})
+    problem = _read(Path(folder), ErrorCollector(), {})
     assert problem is not None, "faults raise an error"
     return problem
 
@@ -44,24 +44,24 @@ def check_problem(folder: str | os.PathLike[str]) -> list[InputError]:
 
 def examine(folder: str | os.PathLike[str]) -> tuple[Problem | None, list[InputError], tuple[str, ...]]:
     """Return the problem if it can be read, all faults, and notes on what was interpreted."""
-    faults, tables = Faults(collect=True), dict[str, Table]()
+    faults, tables = ErrorCollector(collect=True), dict[str, Table]()
     problem = _read(Path(folder), faults, tables)
     return problem, faults.found, all_notes(faults, tables)
 
 
-def _read(folder: Path, faults: Faults, tables: dict[str, Table]) -> Problem | None:
+def _read(folder: Path, faults: ErrorCollector, tables: dict[str, Table]) -> Problem | None:
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "does not exist"
         faults.add(InputError(str(folder), what, "give a folder with states, edges and trajectories"))
         return None
-    place = settled(faults, folder)
+    place = locate_tables(faults, folder)
     tables |= load_tables(faults, place, TABLES)
     settings = faults.attempt(read_settings, place / SETTINGS)
     problem = build(faults, tables, settings)
     return problem if problem is None or settings is None else replace(problem, y_down=settings.y_down)
 
 
-def settled(faults: Faults, folder: Path) -> Path:
+def locate_tables(faults: ErrorCollector, folder: Path) -> Path:
     """Return the location of a folder's tables, with a note if their replacement was interrupted."""
     place = current(folder)
     if place != folder:
@@ -72,7 +72,7 @@ def settled(faults: Faults, folder: Path) -> Path:
     return place
 
 
-def load_tables(faults: Faults, folder: Path, names: Iterable[str]) -> dict[str, Table]:
+def load_tables(faults: ErrorCollector, folder: Path, names: Iterable[str]) -> dict[str, Table]:
     """Load the tables of these names; all but trajectory_meta are required."""
     found = {}
     for name in names:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._files import beside, check_writable
+from messirl._files import atomic_path, check_writable
 from messirl._types import Ints
 from messirl.data.errors import InputError
 from messirl.data.mdp import MDP
@@ -38,7 +38,7 @@ def write_trajectories(
 
     place = check_table_place(path, overwrite=overwrite)
     write = pyarrow.csv.write_csv if place.suffix == ".csv" else pyarrow.parquet.write_table
-    with beside(place) as part:
+    with atomic_path(place) as part:
         write(_table(trajectories, mdp, labels or Labels()), part)
 
 

@@ -19,11 +19,11 @@ from messirl.data.problem import Problem
 from messirl.data.trajectories import Trajectories
 from messirl.dynamics import EstimatedMDP, estimate_mdp
 from messirl.io.folder.atomic_replace import current
-from messirl.io.folder.build_problem import all_notes, assembled, labels_of, read_tracks
+from messirl.io.folder.build_problem import all_notes, assemble_problem, labels_of, read_tracks
 from messirl.io.folder.parse_tables import read_states
 from messirl.io.folder.problem_json import SETTINGS, Settings, read_settings
-from messirl.io.folder.reader import find_table, load_tables, read_problem, settled
-from messirl.io.tables.error_collector import Faults
+from messirl.io.folder.reader import find_table, load_tables, locate_tables, read_problem
+from messirl.io.tables.error_collector import ErrorCollector
 from messirl.io.tables.label_index import ANY, Ids
 from messirl.io.tables.table import Table
 
@@ -65,8 +65,8 @@ def read_estimable(folder: str | os.PathLike[str]) -> Estimable:
 def _without_edges(folder: Path) -> Estimable:
     if not folder.is_dir():
         raise InputError(str(folder), "is not a folder", "give a folder with states and trajectories")
-    faults = Faults()
-    place = settled(faults, folder)
+    faults = ErrorCollector()
+    place = locate_tables(faults, folder)
     settings = read_settings(place / SETTINGS)
     tables = load_tables(faults, place, ("states", "trajectories", "trajectory_meta"))
     states = read_states(faults, tables["states"])
@@ -88,7 +88,7 @@ def _without_edges(folder: Path) -> Estimable:
         "feature_names": settings.named("feature_names", states.feature_names),
     }
     mdp = estimate_mdp(tracks.trajectories, **known).mdp  # checks all trajectories, held out or not
-    problem = assembled(mdp, states, actions, tracks, {}, all_notes(faults, tables))
+    problem = assemble_problem(mdp, states, actions, tracks, {}, all_notes(faults, tables))
     return Estimable(replace(problem, y_down=settings.y_down), known)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from messirl._memory_guard import room
+from messirl._memory_guard import unpacking_limit
 from messirl.data.errors import InputError
 from messirl.io.interop.minari import episode
 from messirl.io.recordings.recording import Recording
@@ -32,7 +32,7 @@ def episodes_from_hdf5(path: str | PathLike[str], *, key: str | None = None) -> 
         opened = h5py.File(file, "r")
     except OSError:
         raise InputError(str(file), "it is not an HDF5 file", "give main_data.hdf5 of a Minari data set") from None
-    left = room(file.stat().st_size)
+    left = unpacking_limit(file.stat().st_size)
     with opened:
         try:
             numbers = sorted(int(name[8:]) for name in opened if re.fullmatch(r"episode_(0|[1-9][0-9]{0,8})", name))

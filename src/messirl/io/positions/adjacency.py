@@ -8,13 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from messirl._types import Floats, Ints
-from messirl.io.positions.cell_sequences import Courses
+from messirl.io.positions.cell_sequences import CellSequences
 
 SIGNS = {-1: "-", 0: "", 1: "+"}
 STAY = "stay"
 
 
-def seen_moves(made: Courses, n: int) -> tuple[Any, int]:
+def observed_transitions(made: CellSequences, n: int) -> tuple[Any, int]:
     """Return the observed transitions (n, n), and the number of cells never left, which get a self-transition."""
     source, target = made.state[:-1][made.goes_on], made.state[1:][made.goes_on]
     stuck = np.setdiff1d(np.arange(n), source)
@@ -22,7 +22,7 @@ def seen_moves(made: Courses, n: int) -> tuple[Any, int]:
     return sp.csr_array((np.ones(source.size, dtype=bool), (source, target)), shape=(n, n)), stuck.size
 
 
-def with_stays(near: Any) -> Any:
+def add_self_transitions(near: Any) -> Any:
     """Add a self-transition to every cell."""
     return sp.csr_array(near + sp.eye_array(near.shape[0], dtype=bool, format="csr"))
 

@@ -13,14 +13,14 @@ from scipy.spatial import cKDTree
 from messirl._text import did_you_mean
 from messirl._types import Floats, Ints
 from messirl.data.errors import InputError
-from messirl.io.positions.raw_table import Raw
+from messirl.io.positions.raw_table import RawTable
 from messirl.io.positions.row_cleaning import Rows
 
 MOST = 2000  # maximum number of cells with an indicator feature each
 
 
 @dataclass(frozen=True)
-class Asked:
+class FeatureRequest:
     """Requested features of cells.
 
     mean : columns whose mean over the rows in a cell is a feature
@@ -38,9 +38,9 @@ class Asked:
     indicator: bool = False
 
 
-def features_of(
-    asked: Asked,
-    raw: Raw,
+def compute_features(
+    asked: FeatureRequest,
+    raw: RawTable,
     rows: Rows,
     place: Ints,
     at: Floats | None,
@@ -82,7 +82,7 @@ def features_of(
     return found
 
 
-def _count(raw: Raw, rows: Rows, place: Ints, n: int, text: str) -> Floats:
+def _count(raw: RawTable, rows: Rows, place: Ints, n: int, text: str) -> Floats:
     name, equal, value = text.partition("=")
     if not equal:
         raise InputError("`count`", f"{text!r} has no value", "write COLUMN=VALUE")
@@ -117,7 +117,7 @@ def _mean(values: Floats, place: Ints, n: int, name: str, notes: list[str]) -> F
     return mean
 
 
-def _column(raw: Raw, name: str, option: str) -> str:
+def _column(raw: RawTable, name: str, option: str) -> str:
     if name not in raw.names:
         raise raw.error(f"there is no column {name!r} ({option})", f"correct the name{did_you_mean(name, raw.names)}")
     return name

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from messirl._text import did_you_mean, listed
-from messirl.io.positions.raw_table import Raw
+from messirl._text import did_you_mean, join_names
+from messirl.io.positions.raw_table import RawTable
 
 ROLES: dict[str, frozenset[str]] = {
     role: frozenset(words.split())
@@ -46,7 +46,7 @@ class Role:
         return f"column {self.name!r} ({'given' if self.given else 'recognised'})"
 
 
-def bare(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Normalise a name for comparison: no case, punctuation or unit."""
     return re.sub(r"[\W_]+", "", re.sub(r"[\[({].*?[\])}]", "", name)).lower()
 
@@ -58,7 +58,7 @@ def unit(name: str) -> str | None:
 
 
 def find_roles(
-    raw: Raw, given: Mapping[str, str | None], wanted: Sequence[str], needed: Sequence[str]
+    raw: RawTable, given: Mapping[str, str | None], wanted: Sequence[str], needed: Sequence[str]
 ) -> dict[str, Role]:
     """Find the columns of these roles.
 
@@ -80,9 +80,9 @@ def find_roles(
             found[role] = Role(name, True)
             continue
         taken = {one.name for one in found.values()} | {name for name in given.values() if name is not None}
-        like = [name for name in raw.names if bare(name) in ROLES[role] and name not in taken]
+        like = [name for name in raw.names if normalise_name(name) in ROLES[role] and name not in taken]
         if len(like) > 1:
-            what = f"columns {listed([repr(name) for name in like])} could each be the {role}"
+            what = f"columns {join_names([repr(name) for name in like])} could each be the {role}"
             both = f", or use both with `time` '{'+'.join(like)}'" if role == "time" and len(like) == 2 else ""
             raise raw.error(what, f"choose one with `{role}`{both}")
         if like:
@@ -94,9 +94,14 @@ def find_roles(
     return found
 
 
-def crossed(roles: Mapping[str, Role]) -> bool:
+def check_swapped(roles: Mapping[str, Role]) -> bool:
     """Check for swapped columns: x named like a y, and y like an x."""
-    return "x" in roles and "y" in roles and bare(roles["x"].name) in ROLES["y"] and bare(roles["y"].name) in ROLES["x"]
+    return (
+        "x" in roles
+        and "y" in roles
+        and normalise_name(roles["x"].name) in ROLES["y"]
+        and normalise_name(roles["y"].name) in ROLES["x"]
+    )
 
 
 def _say(role: str) -> str:

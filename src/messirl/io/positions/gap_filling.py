@@ -8,28 +8,28 @@ import numpy as np
 from scipy.sparse.csgraph import breadth_first_order
 
 from messirl._types import Flags, Ints
-from messirl.io.positions.spatial_cells import Places
+from messirl.io.positions.spatial_cells import CellMap
 
 FINE = 12  # samples along a line per distance of neighbours
 CHUNK = 5_000  # lines per batch
 ASIDE = 1e-3 * np.array([0.8776, 0.4794])  # offset of lines, in a direction that is special to no lattice
 
 
-class Ways:
+class PathFinder:
     """Paths between cells, cached.
 
     A path follows the straight line between the centres of two cells. Where the line passes a corner, so that two
     successive cells are not neighbours, it takes a shortest path between them.
     """
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: CellMap) -> None:
         assert places.mapping is not None, "cells need coordinates"
         self.mapping, self.near, self.spacing = places.mapping, places.near, places.spacing
         self.keys = np.repeat(np.arange(self.near.shape[0]), np.diff(self.near.indptr)) * self.near.shape[0]
         self.keys += self.near.indices
         self.known: dict[tuple[int, int], list[int] | None] = {}
 
-    def beside(self, source: Ints, target: Ints) -> Flags:
+    def are_neighbours(self, source: Ints, target: Ints) -> Flags:
         """Check which pairs are neighbours."""
         key = source * self.near.shape[0] + target
         if not self.keys.size:
@@ -60,7 +60,9 @@ class Ways:
     def _fill_corners(self, line: Ints) -> list[int] | None:
         """Return the cells of a line without its ends, with gaps at corners filled."""
         way: list[int] = []
-        for a, b, touch in zip(line[:-1].tolist(), line[1:].tolist(), self.beside(line[:-1], line[1:]), strict=True):
+        for a, b, touch in zip(
+            line[:-1].tolist(), line[1:].tolist(), self.are_neighbours(line[:-1], line[1:]), strict=True
+        ):
             if not touch:
                 corner = self._shortest(a, b)
                 if corner is None:

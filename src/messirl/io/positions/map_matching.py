@@ -19,7 +19,7 @@ from scipy.spatial import cKDTree
 
 from messirl._types import Array, Flags, Floats, Ints
 from messirl.io.positions.segmentation import Points
-from messirl.io.positions.spatial_cells import Places
+from messirl.io.positions.spatial_cells import CellMap
 
 LEAST, MOST = 9, 37  # bounds on the number of candidate cells per position
 FAR = 4.0  # standard deviations within which candidates lie
@@ -27,7 +27,7 @@ JUMP = FAR**2
 ENTRIES = 10_000_000  # of the table of transition costs, per batch
 
 
-def decode(points: Points, places: Places, noise: float, *, stay: bool) -> Ints:
+def match_to_cells(points: Points, places: CellMap, noise: float, *, stay: bool) -> Ints:
     """Return the cell of each point, (M,).
 
     noise : standard deviation of x and of y
@@ -40,11 +40,11 @@ def decode(points: Points, places: Places, noise: float, *, stay: bool) -> Ints:
     n_near = min(len(centres), int(np.clip(wide, LEAST, MOST)))
     tree, moves = cKDTree(centres), _Moves(places.near, stay)
     first = np.flatnonzero(np.append(True, ~points.goes_on))
-    length = np.diff(np.append(first, points.trip.size))
+    length = np.diff(np.append(first, points.trajectory.size))
     spread = noise**2 + places.spacing**2 * _distance_to_recorded(points)
-    near = np.zeros((points.trip.size, n_near), dtype=np.int32)
-    back = np.zeros((points.trip.size, n_near), dtype=np.int8)
-    ends = np.zeros(points.trip.size, dtype=np.int64)
+    near = np.zeros((points.trajectory.size, n_near), dtype=np.int32)
+    back = np.zeros((points.trajectory.size, n_near), dtype=np.int8)
+    ends = np.zeros(points.trajectory.size, dtype=np.int64)
     order = np.argsort(-length, kind="stable")  # longest first: trajectories still running form a prefix
     for some in np.array_split(order, 1 + order.size * n_near**2 // ENTRIES):
         begin, long = first[some], length[some]
@@ -99,7 +99,7 @@ class _Moves:
 
 def _distance_to_recorded(points: Points) -> Ints:
     """Return the distance, in points, to the nearest recorded point; trajectories begin and end with recorded ones."""
-    index, every = np.flatnonzero(points.seen), np.arange(points.trip.size)
+    index, every = np.flatnonzero(points.seen), np.arange(points.trajectory.size)
     after = np.searchsorted(index, every)
     away = np.minimum(index[after] - every, every - index[np.maximum(after - 1, 0)])
     return np.asarray(np.where(points.seen, 0, away))

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from messirl._types import Floats
 from messirl.data.errors import InputError
-from messirl.io.positions.column_roles import bare, find_roles
+from messirl.io.positions.column_roles import find_roles, normalise_name
 from messirl.io.positions.raw_table import read_raw
 
 NAMES = {"name", "place", "label", "state", "id", "room", "node", "station", "site", "page"}
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class PointTable:
     """Points of a table: coordinates, labels, and columns f_*."""
 
     where: str
@@ -26,14 +26,14 @@ class Given:
     features: dict[str, Floats]
 
 
-def read_points(path: str) -> Given:
+def read_points(path: str) -> PointTable:
     """Read a table of points with columns x and y, and optionally a name and features f_*."""
     raw = read_raw(path)
     roles = find_roles(raw, {}, ("x", "y"), ("x", "y"))
     xy = np.column_stack([raw.numbers(roles[axis].name) for axis in "xy"])
     if not np.isfinite(xy).all():
         raise raw.error("a point has no position", "fill it in", int(np.argmax(~np.isfinite(xy).all(axis=1))))
-    named = [name for name in raw.names if bare(name) in NAMES]
+    named = [name for name in raw.names if normalise_name(name) in NAMES]
     if len(named) > 1:
         raise raw.error(f"columns {named[0]!r} and {named[1]!r} may both name the points", "keep one of them")
     labels = raw.arrow(named[0]).cast(pa.string()).to_pylist() if named else [str(i) for i in range(len(xy))]
@@ -43,10 +43,10 @@ def read_points(path: str) -> Given:
     for name, values in features.items():
         if not np.isfinite(values).all():
             raise raw.error(f"{name} is empty", "fill it in", int(np.argmax(~np.isfinite(values))))
-    return Given(Path(path).name, xy, labels, features)
+    return PointTable(Path(path).name, xy, labels, features)
 
 
-def read_marks(text: str) -> tuple[str, Floats]:
+def read_landmarks(text: str) -> tuple[str, Floats]:
     """Read a name and points (n, 2) from `x,y`, `name=x,y`, or the path of a table."""
     name, equal, rest = text.rpartition("=")
     parts = (rest if equal else text).split(",")

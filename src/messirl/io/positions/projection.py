@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from messirl._types import Floats
-from messirl.io.positions.column_roles import DEGREES, Role, bare
-from messirl.io.positions.raw_table import Raw
+from messirl.io.positions.column_roles import DEGREES, Role, normalise_name
+from messirl.io.positions.raw_table import RawTable
 from messirl.io.positions.row_cleaning import Rows
 
 METRES = 6_371_008.8 * np.pi / 180.0  # per degree of latitude
@@ -42,14 +42,14 @@ class Projection:
         return f"degrees, as metres east and north of {self.longitude:.5f}, {self.latitude:.5f}{across}"
 
 
-def projection_of(raw: Raw, rows: Rows, roles: dict[str, Role], asked: bool | None) -> Projection | None:
+def projection_of(raw: RawTable, rows: Rows, roles: dict[str, Role], asked: bool | None) -> Projection | None:
     """Return the projection if positions are in degrees, else None.
 
     asked : whether they are; None: decide by the names of the columns
     """
     if rows.xy is None or asked is False:
         return None
-    if not asked and not all(bare(roles[axis].name) in DEGREES[axis] for axis in "xy"):
+    if not asked and not all(normalise_name(roles[axis].name) in DEGREES[axis] for axis in "xy"):
         return None
     far = np.nanmax(np.abs(rows.xy), axis=0)
     if far[1] > 90.0 or far[0] > 360.0:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from messirl._text import counted
+from messirl._text import count_noun
 from messirl._types import Floats, Ints
 from messirl.data.errors import InputError
 from messirl.io.tables.columns import number_remedy
@@ -35,7 +35,7 @@ HEAD = 1 << 16  # bytes that are searched for these rows
 
 
 @dataclass(frozen=True, eq=False)
-class Raw:
+class RawTable:
     """The rows of one or more files, concatenated.
 
     tables : one per file, all with the same columns
@@ -134,7 +134,7 @@ def read_raw(
     separator: str | None = None,
     decimal: str | None = None,
     columns: Sequence[str] | None = None,
-) -> Raw:
+) -> RawTable:
     """Read the table in a file, or those in all files of a folder.
 
     separator : the delimiter, or its name (tab, semicolon, …); None: recognise it
@@ -160,7 +160,7 @@ def read_raw(
     if not any(table.n_rows for table in tables):
         raise InputError(place.name, "has a header but no rows", "give a file with recordings")
     said = f"columns separated by {' or '.join(sorted(signs))} (recognised)" if separator is None and signs else None
-    return Raw(tables, said)
+    return RawTable(tables, said)
 
 
 def _files(place: Path) -> list[Path]:
@@ -256,7 +256,7 @@ def _is_header(head: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 def _check_names(names: Sequence[str], head: Sequence[str], where: str) -> None:
     """Raise InputError if the column names are invalid; `head` holds the cells of the first row."""
     if len(names) != len(head):
-        what = f"has {counted(len(head), 'column')}, but `columns` names {len(names)}"
+        what = f"has {count_noun(len(head), 'column')}, but `columns` names {len(names)}"
         raise InputError(where, what, "name each column")
     if sum(re.fullmatch(NUMBER, name) is not None for name in names) > 1:
         what = f"has numbers in its first row ({', '.join(names[:4])}), not column names"
@@ -294,7 +294,7 @@ def _parsed(data: bytes, where: str, sign: str, names: list[str], *, header: boo
         raise InputError(where, f"is not valid CSV ({reason[:120]})", "close every quotation mark") from None
     if wrong:
         row = wrong[0]
-        what = f"has {counted(row.actual_columns, 'cell')}, but there are {row.expected_columns} columns"
+        what = f"has {count_noun(row.actual_columns, 'cell')}, but there are {row.expected_columns} columns"
         raise InputError(where, what, _remedy(row, sign), row.number)
     return {name: table.column(name).combine_chunks() for name in names}
 

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from messirl._text import listed
+from messirl._text import join_names
 from messirl._types import Array, Flags, Floats, Ints
 from messirl.io.positions.column_roles import FILE, ORDER, Role
-from messirl.io.positions.raw_table import Raw
+from messirl.io.positions.raw_table import RawTable
 from messirl.io.positions.timestamps import Times
 
 SAME_TIME = ("refuse", "first", "mean", "all")
@@ -62,7 +62,7 @@ class Rows:
         return np.append(True, self.track[1:] != self.track[:-1])[: self.track.size]
 
 
-def read_rows(raw: Raw, roles: dict[str, Role], times: Times, *, per_file: bool, same_time: str) -> Rows:
+def read_rows(raw: RawTable, roles: dict[str, Role], times: Times, *, per_file: bool, same_time: str) -> Rows:
     """Read the rows that have a track, a time, and a cell or position.
 
     per_file : the same id in another file is another track
@@ -84,7 +84,7 @@ def read_rows(raw: Raw, roles: dict[str, Role], times: Times, *, per_file: bool,
     elif rows.xy is not None:
         rows = rows.take(np.asarray(np.isfinite(rows.xy).all(axis=1)), "without a position")
     if not rows.row.size:
-        lost = listed([f"{n} {reason}" for reason, n in rows.dropped.items()])
+        lost = join_names([f"{n} {reason}" for reason, n in rows.dropped.items()])
         raise raw.error(
             f"no row has an id, a time and a position ({lost}; NA, nan, none, null, - and ? count as missing)",
             "choose the columns with `id`, `time`, `place, --x`, `y`",
@@ -94,7 +94,7 @@ def read_rows(raw: Raw, roles: dict[str, Role], times: Times, *, per_file: bool,
     return _resolve_same_time(raw, rows.picked(order), same_time)
 
 
-def _tracks(raw: Raw, name: str, per_file: bool) -> tuple[Ints, Array]:
+def _tracks(raw: RawTable, name: str, per_file: bool) -> tuple[Ints, Array]:
     """Return the index of the track of each row, −1 where missing, and the ids of the tracks."""
     file, stems = raw.file_of, [name.rpartition(".")[0] for name in raw.files]
     if name == FILE and name not in raw.names:
@@ -111,13 +111,13 @@ def _tracks(raw: Raw, name: str, per_file: bool) -> tuple[Ints, Array]:
     return code_of - int(pair[0] < 0), np.array(names, dtype=object)
 
 
-def shared_between_files(raw: Raw, rows: Rows) -> int:
+def shared_between_files(raw: RawTable, rows: Rows) -> int:
     """Count the tracks with rows in more than one file."""
     pairs = np.unique(np.column_stack([rows.track, raw.file_of[rows.row]]), axis=0)
     return int((np.bincount(pairs[:, 0]) > 1).sum())
 
 
-def _resolve_same_time(raw: Raw, rows: Rows, same_time: str) -> Rows:
+def _resolve_same_time(raw: RawTable, rows: Rows, same_time: str) -> Rows:
     """Reduce the rows to one per track and time."""
     same = ~rows.begins
     same[1:] &= rows.time[1:] == rows.time[:-1]
@@ -145,6 +145,6 @@ def _resolve_same_time(raw: Raw, rows: Rows, same_time: str) -> Rows:
     return rows.take(~same, "at the same time as another")
 
 
-def row_order(raw: Raw) -> Times:
+def row_order(raw: RawTable) -> Times:
     """Return row numbers as times, for rows in temporal order."""
     return Times(np.arange(raw.n_rows, dtype=np.float64), "rows", f"`time` {ORDER}: rows in their order")

@@ -17,12 +17,12 @@ MOST = 20_000_000  # maximum number of points after resampling
 class Points:
     """Points of all trajectories, concatenated: M points.
 
-    trip : index of the trajectory of each point, increasing
+    trajectory : index of the trajectory of each point, increasing
     row : the first row (of Rows) behind each point, −1 if it was interpolated
     xy : positions, or None;  label : indices of cells, or None
     """
 
-    trip: Ints
+    trajectory: Ints
     row: Ints
     xy: Floats | None
     label: Ints | None
@@ -35,10 +35,10 @@ class Points:
     @property
     def goes_on(self) -> Flags:
         """Mask of the points, except the last, whose successor belongs to the same trajectory, (M − 1,)."""
-        return np.asarray(self.trip[1:] == self.trip[:-1])
+        return np.asarray(self.trajectory[1:] == self.trajectory[:-1])
 
 
-def split(
+def split_tracks(
     rows: Rows, pause: float | None, jump: float | None, left: Flags | None = None
 ) -> tuple[Ints, dict[str, int]]:
     """Return the trajectory of each row, and the number of cuts for each reason.
@@ -65,12 +65,12 @@ def split(
     return np.cumsum(np.append(True, ~same | cut)) - 1, cuts
 
 
-def by_row(rows: Rows, trip: Ints) -> Points:
+def points_per_row(rows: Rows, trip: Ints) -> Points:
     """Make one point per row."""
     return Points(trip, np.arange(trip.size), rows.xy, rows.label)
 
 
-def by_clock(rows: Rows, trip: Ints, step: float) -> Points:
+def resample_points(rows: Rows, trip: Ints, step: float) -> Points:
     """Resample trajectories at one point per `step` of time, starting at their first row.
 
     A row belongs to the nearest time step. A step takes the mean position or the most frequent cell of its rows. Steps

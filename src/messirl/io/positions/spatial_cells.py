@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from messirl._text import counted
+from messirl._text import count_noun
 from messirl._types import Flags, Floats, Ints
 from messirl.data.errors import InputError
 from messirl.io.recordings.discretise import Grid, Hexagons, KMeans
@@ -22,7 +22,7 @@ APART = 10.0  # gap to an outlier, relative to the extent of all other positions
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class CellMap:
     """Cells with their centres and neighbours.
 
     mapping : maps positions to cell numbers; None if cells have names but no coordinates
@@ -60,11 +60,11 @@ def check_outliers(xy: Floats, option: str) -> None:
             if lost.size:
                 i = int(lost[0])
                 where = f"{gap[i]:.3g} away from all others in {name}, which extend over {extent[i]:.3g}"
-                what = f"{counted(int(some[i]), 'position')} lie{'s' if some[i] == 1 else ''} {where}"
+                what = f"{count_noun(int(some[i]), 'position')} lie{'s' if some[i] == 1 else ''} {where}"
                 raise InputError(option, what, "correct or remove them, or exclude them with `area`")
 
 
-def squares(xy: Floats, size: float, neighbours: int, area: Floats | None) -> Places:
+def squares(xy: Floats, size: float, neighbours: int, area: Floats | None) -> CellMap:
     """Return square cells with corners at multiples of their size, or starting at the corner of an area."""
     low, high = _bounds(xy, area)
     if area is None:  # the highest multiple begins one more square
@@ -77,10 +77,10 @@ def squares(xy: Floats, size: float, neighbours: int, area: Floats | None) -> Pl
     i, j = np.divmod(np.arange(grid.n_states), grid.shape[1])
     steps = [(1, 0), (0, 1), (-1, 0), (0, -1)] + [(1, 1), (-1, 1), (-1, -1), (1, -1)] * (neighbours == 8)
     near = _lattice(i, j, [(np.full(i.size, a), np.full(i.size, b)) for a, b in steps], grid.shape)
-    return Places(grid, near, size, f"squares of {size:g}", lattice=True)
+    return CellMap(grid, near, size, f"squares of {size:g}", lattice=True)
 
 
-def hexagons(xy: Floats, size: float, area: Floats | None) -> Places:
+def hexagons(xy: Floats, size: float, area: Floats | None) -> CellMap:
     """Return hexagonal cells whose centres are `size` apart."""
     low, high = _bounds(xy, area)
     _check_number((high - low) / size + 2, "`hexagons`", size, low, high)
@@ -88,10 +88,10 @@ def hexagons(xy: Floats, size: float, area: Floats | None) -> Places:
     row, column = np.divmod(np.arange(cells.n_states), cells.shape[1])
     odd, zero = row % 2, np.zeros(row.size, dtype=np.int64)
     steps = [(zero, zero + 1), (zero, zero - 1), *((zero + a, odd - b) for a in (1, -1) for b in (0, 1))]
-    return Places(cells, _lattice(row, column, steps, cells.shape), size, f"hexagons of {size:g}", lattice=True)
+    return CellMap(cells, _lattice(row, column, steps, cells.shape), size, f"hexagons of {size:g}", lattice=True)
 
 
-def clusters(xy: Floats, n: int, seed: int) -> Places:
+def clusters(xy: Floats, n: int, seed: int) -> CellMap:
     """Return the Voronoi cells of k-means centres, computed from a sample if there are many positions."""
     some, said = xy, ""
     if len(xy) > SAMPLE:
@@ -101,10 +101,10 @@ def clusters(xy: Floats, n: int, seed: int) -> Places:
     if n > different:
         raise InputError("`kmeans`", f"is {n}, but there are only {different} distinct positions", "give fewer")
     mapping = KMeans.fit(some, n, random_state=seed)
-    return Places(mapping, *_delaunay(mapping.centres), f"centres of k-means{said}")
+    return CellMap(mapping, *_delaunay(mapping.centres), f"centres of k-means{said}")
 
 
-def points(xy: Floats, at: Floats, labels: list[str], where: str) -> Places:
+def points(xy: Floats, at: Floats, labels: list[str], where: str) -> CellMap:
     """Return the Voronoi cells of given points: a position belongs to the nearest point."""
     mapping = KMeans(at)
     if len(np.unique(at, axis=0)) < len(at):
@@ -115,14 +115,14 @@ def points(xy: Floats, at: Floats, labels: list[str], where: str) -> Places:
     if here > size > 0 and there < here / 10:
         what = f"the positions lie {here:.3g} away from the points, but {there:.3g} with x and y exchanged"
         raise InputError(where, what, "exchange `x` and `y`")
-    return Places(mapping, *_delaunay(at), f"the nearest of {len(at)} points in {where}", labels)
+    return CellMap(mapping, *_delaunay(at), f"the nearest of {len(at)} points in {where}", labels)
 
 
-def labelled(labels: list[str], at: Floats | None, said: str) -> Places:
+def labelled(labels: list[str], at: Floats | None, said: str) -> CellMap:
     """Return named cells; with coordinates, neighbours are those whose Voronoi cells touch."""
     if at is None:
-        return Places(None, sp.csr_array((len(labels), len(labels)), dtype=bool), 1.0, said, labels)
-    return Places(KMeans(at), *_delaunay(at), said, labels)
+        return CellMap(None, sp.csr_array((len(labels), len(labels)), dtype=bool), 1.0, said, labels)
+    return CellMap(KMeans(at), *_delaunay(at), said, labels)
 
 
 def _bounds(xy: Floats, area: Floats | None) -> tuple[Floats, Floats]:

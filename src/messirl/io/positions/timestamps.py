@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from messirl._types import Floats
-from messirl.io.positions.column_roles import FRAMES, bare, unit
-from messirl.io.positions.raw_table import Raw
+from messirl.io.positions.column_roles import FRAMES, normalise_name, unit
+from messirl.io.positions.raw_table import RawTable
 from messirl.io.tables.table import NUMBER, matches
 
 STAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?$"
@@ -47,7 +47,7 @@ class Times:
         return datetime.fromtimestamp(round(self.origin + time, 3), UTC).replace(tzinfo=None).isoformat()
 
 
-def read_times(raw: Raw, name: str, *, fps: float | None = None, form: str | None = None) -> Times:
+def read_times(raw: RawTable, name: str, *, fps: float | None = None, form: str | None = None) -> Times:
     """Read the times of a column.
 
     fps : frames per second, to convert frames to seconds
@@ -70,13 +70,13 @@ def read_times(raw: Raw, name: str, *, fps: float | None = None, form: str | Non
     return _numbers(raw, name)
 
 
-def _numbers(raw: Raw, name: str) -> Times:
+def _numbers(raw: RawTable, name: str) -> Times:
     at, header = raw.numbers(name), unit(name)
-    if bare(name) in FRAMES:
+    if normalise_name(name) in FRAMES:
         return Times(at, "frames", "frames")
     if header is not None and header.lower() in UNITS:
         return Times(at * UNITS[header.lower()], "s", f"in {header}, according to the header")
-    if bare(name) in ("timems", "millis"):
+    if normalise_name(name) in ("timems", "millis"):
         return Times(at * 1e-3, "s", "in milliseconds, according to the name")
     known = at[np.isfinite(at)]
     size = float(np.median(known)) if known.size else 0.0
@@ -105,7 +105,7 @@ def _seconds(stamps: Any) -> Floats:
     return np.where(np.asarray(stamps.is_null()), np.nan, np.asarray(whole) * 1e-6)
 
 
-def _iso_timestamps(raw: Raw, name: str, cells: Any) -> Times:
+def _iso_timestamps(raw: RawTable, name: str, cells: Any) -> Times:
     """Read timestamps that begin with the year; either all or none have a zone."""
     cells = pc.replace_substring_regex(cells, r"^([0-9]{4})[/.]([0-9]{2})[/.]([0-9]{2})", r"\1-\2-\3")
     cells = pc.replace_substring_regex(cells, r" ?(UTC|GMT)$", "Z")
@@ -142,7 +142,7 @@ def _is_time(cell: Any, kind: Any) -> bool:
     return True
 
 
-def _with_format(raw: Raw, name: str, cells: Any, form: str) -> Floats:
+def _with_format(raw: RawTable, name: str, cells: Any, form: str) -> Floats:
     coded = cells.dictionary_encode()
     read = []
     for text in coded.dictionary.to_pylist():

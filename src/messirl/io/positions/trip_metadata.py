@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from messirl._types import Array, Flags, Ints
-from messirl.io.positions.raw_table import Raw
+from messirl.io.positions.raw_table import RawTable
 from messirl.io.positions.row_cleaning import Rows
 from messirl.io.positions.timestamps import Times
 from messirl.io.tables.table import column_of_arrow, column_of_text
@@ -17,7 +17,7 @@ from messirl.io.tables.table import column_of_arrow, column_of_text
 RESERVED = {"trajectory_id": "track", "goal": "goal_given"}  # names with another meaning in trajectory_meta
 
 
-def names_of(rows: Rows, first: Ints) -> Array:
+def trajectory_ids(rows: Rows, first: Ints) -> Array:
     """Return the ids of trajectories: their track, numbered where a track has several.
 
     first : the first row (of Rows) of each trajectory
@@ -41,8 +41,8 @@ def _number_in_track(track: Ints) -> Ints:
     return np.arange(track.size) - np.repeat(begins, np.diff(np.append(begins, track.size))) + 1
 
 
-def facts_of(
-    raw: Raw, rows: Rows, trip: Ints, first: Ints, times: Times, roles: Collection[str], called: str
+def metadata_columns(
+    raw: RawTable, rows: Rows, trip: Ints, first: Ints, times: Times, roles: Collection[str], called: str
 ) -> tuple[dict[str, Array], list[str]]:
     """Return the columns of trajectory_meta, and the source columns omitted because they vary within trajectories.
 

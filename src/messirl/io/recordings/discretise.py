@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from messirl._checks import is_whole, number
+from messirl._checks import check_number, is_whole
 from messirl._types import Floats, Ints
 from messirl.data.errors import InputError
 from messirl.data.trajectories import Trajectories
@@ -194,7 +194,7 @@ class Hexagons:
     @classmethod
     def fit(cls, observations: Any, width: float) -> Hexagons:
         """Cover all observations (N, 2) with hexagons, the first centre at their smallest x and y."""
-        width = number("width", width, above=0.0)
+        width = check_number("width", width, above=0.0)
         points = _stacked(observations)
         if points.shape[1] != 2:
             raise InputError("Hexagons", f"points have {points.shape[1]} numbers", "give x and y")

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from messirl._npz import BROKEN, Archive, shortly
-from messirl._text import counted
+from messirl._npz import BROKEN, Archive, short_message
+from messirl._text import count_noun
 from messirl._types import Array
 from messirl.data.errors import InputError
 from messirl.io.recordings.recording import Recording
-from messirl.io.tables.columns import as_whole, flags
-from messirl.io.tables.error_collector import Faults
+from messirl.io.tables.columns import as_integers, flag_column
+from messirl.io.tables.error_collector import ErrorCollector
 from messirl.io.tables.step_order import Order, read_order
 from messirl.io.tables.table import Table, load_table
 
@@ -48,7 +48,7 @@ def recordings_from_numpy(source: str | PathLike[str] | Mapping[str, Any]) -> li
         raise
     except BROKEN as error:
         raise InputError(
-            where, f"it is not an .npz file of numbers ({shortly(error)})", "save one with numpy.savez"
+            where, f"it is not an .npz file of numbers ({short_message(error)})", "save one with numpy.savez"
         ) from None
 
 
@@ -94,7 +94,7 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
             raise InputError(where, f"there is no column {wanted}", f"the columns are {', '.join(names)}")
     if not table.n_rows:
         raise InputError(where, "it has no rows", "give at least one observation")
-    faults = Faults()
+    faults = ErrorCollector()
     order = read_order(faults, table)
     assert order is not None, "faults raise an error"
     taken = [_column(table, name, order.rows, ~order.ends) for name in moves]
@@ -107,14 +107,14 @@ def _from_table(path: str | PathLike[str]) -> tuple[list[Recording], Table, Orde
     if "reward" in names:
         arrays["rewards"] = _column(table, "reward", order.rows, ~order.ends)
     if "terminated" in names:
-        ended = flags(faults, table, "terminated")[order.rows]
+        ended = flag_column(faults, table, "terminated")[order.rows]
         arrays["terminated"] = _terminated(faults, table, order, ended)
     for note in (*table.notes, *faults.notes):
         warnings.warn(note, UserWarning, stacklevel=3)
     return [replace(one, columns=tuple(seen)) for one in _cut(where, arrays)], table, order
 
 
-def _terminated(faults: Faults, table: Table, order: Order, ended: Array) -> Array:
+def _terminated(faults: ErrorCollector, table: Table, order: Order, ended: Array) -> Array:
     """Return whether each trajectory ended, (n,), by its last row or the row before, as Gymnasium's loop records it."""
     last = np.flatnonzero(order.ends)
     early = ended & ~np.repeat(ended[last], np.diff(order.offsets))
@@ -150,7 +150,7 @@ def _cut(where: str, arrays: Mapping[str, Array]) -> list[Recording]:
         raise InputError(where, f"lengths are {lengths}", f"give whole numbers >= 1 that sum to {len(observations)}")
     for name in ("actions", "rewards"):
         if name in arrays and len(arrays[name]) != len(observations) - n:
-            what = f"{counted(len(arrays[name]), name[:-1])} in {counted(n, 'recording')}"
+            what = f"{count_noun(len(arrays[name]), name[:-1])} in {count_noun(n, 'recording')}"
             raise InputError(where, what, f"give one per step, {len(observations) - n} in all")
     endings = []
     for name in ("terminated", "truncated"):
@@ -182,7 +182,7 @@ def _ids(where: str, given: Array, n: int) -> list[Any]:
         raise InputError(where, f"ids have shape {given.shape}", f"give one per recording, of shape ({n},)")
     ids: list[Any] = given.tolist()
     if len(ids) != n:
-        raise InputError(where, f"{counted(len(ids), 'id')} for {counted(n, 'recording')}", "give one each")
+        raise InputError(where, f"{count_noun(len(ids), 'id')} for {count_noun(n, 'recording')}", "give one each")
     seen: dict[Any, int] = {}
     for i, name in enumerate(ids):
         if name != name:
@@ -206,7 +206,7 @@ def _column(table: Table, name: str, order: Array, filled: Array | None = None) 
     """Return a column in order, without empty cells; with `filled`, exactly those entries must be filled."""
     column = table.column(name)
     if name == "action":
-        column = as_whole(column)
+        column = as_integers(column)
     null = column.null[order]
     wanted = np.ones(null.size, dtype=bool) if filled is None else filled
     wrong = np.flatnonzero(null == wanted)

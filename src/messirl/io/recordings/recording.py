@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from messirl._text import counted
+from messirl._text import count_noun
 from messirl._types import Array
 from messirl.data.errors import InputError
 from messirl.data.trajectories import Trajectories
@@ -70,7 +70,7 @@ class Recording:
         for name in ("actions", "rewards"):
             value = getattr(self, name)
             if value is not None and len(value) != steps:
-                what = f"it has {counted(steps + 1, 'observation')} and {counted(len(value), name[:-1])}"
+                what = f"it has {count_noun(steps + 1, 'observation')} and {count_noun(len(value), name[:-1])}"
                 raise InputError(where, what, f"give one per step ({max(steps, 0)})")
         for name in ("terminated", "truncated"):
             flag = getattr(self, name)
@@ -130,7 +130,7 @@ def recordings_from_trajectories(
     flags = np.broadcast_to(flags, (n,))
     names = range(n) if ids is None else list(ids)
     if len(names) != n:
-        raise InputError("ids", f"there are {len(names)} for {counted(n, 'trajectory')}", "give one per trajectory")
+        raise InputError("ids", f"there are {len(names)} for {count_noun(n, 'trajectory')}", "give one per trajectory")
     return [
         Recording(t.states, t.actions, bool(end), not end, id=name)
         for t, end, name in zip(trajectories, flags, names, strict=True)

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from messirl._text import did_you_mean, meant
+from messirl._text import closest_word, did_you_mean
 from messirl._types import Flags, Floats, Ints
-from messirl.io.tables.error_collector import Faults
+from messirl.io.tables.error_collector import ErrorCollector
 from messirl.io.tables.table import COMMA, NUMBER, Column, Table, floats, matches
 
 SMALL_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"  # whole numbers that are sure to fit into 64 bits
@@ -36,7 +36,7 @@ KINDS = {
 }
 
 
-def has_columns(faults: Faults, table: Table, *names: str) -> bool:
+def has_columns(faults: ErrorCollector, table: Table, *names: str) -> bool:
     """Return True if all columns exist; report a fault for each missing one."""
     lacking = [name for name in names if name not in table.cells]
     for name in lacking:
@@ -47,18 +47,18 @@ def has_columns(faults: Faults, table: Table, *names: str) -> bool:
     return not lacking
 
 
-def remark_columns(faults: Faults, table: Table, kept: Iterable[str], unused: Iterable[str]) -> None:
+def note_misspelt_columns(faults: ErrorCollector, table: Table, kept: Iterable[str], unused: Iterable[str]) -> None:
     """Add a note on each unused column whose name resembles that of a known column."""
     known = [name for name in unused if name not in table.cells]
     for name in kept:
-        close = meant(name, known, USED)
+        close = closest_word(name, known, USED)
         if close is None:
             continue
         if name.lower() in USED or SequenceMatcher(None, name.lower(), close).ratio() >= ALIKE:
             faults.notes.append(f"{table.where}: column {name!r} is kept but not used; did you mean {close!r}?")
 
 
-def remark_features(faults: Faults, table: Table, kept: Iterable[str], begin: str) -> None:
+def note_misspelt_features(faults: ErrorCollector, table: Table, kept: Iterable[str], begin: str) -> None:
     """Add a note on each unused column whose name almost has the prefix of a feature."""
     for name in kept:
         if re.match(f"{begin[0]}[_ .-]", name, re.IGNORECASE):
@@ -66,7 +66,7 @@ def remark_features(faults: Faults, table: Table, kept: Iterable[str], begin: st
             faults.notes.append(f"{table.where}: {said}")
 
 
-def as_whole(column: Column) -> Column:
+def as_integers(column: Column) -> Column:
     """Convert a CSV column whose cells are all 0.0, 1.0, … to whole numbers; return any other unchanged."""
     if column.kind != "number" or column.text is None:
         return column
@@ -78,12 +78,12 @@ def as_whole(column: Column) -> Column:
     return Column("whole", values, column.null, text)
 
 
-def missing(faults: Faults, table: Table, name: str, column: Column) -> None:
+def missing(faults: ErrorCollector, table: Table, name: str, column: Column) -> None:
     """Report every empty cell as a fault."""
     faults.rows(table, column.null, lambda row: f"{name} is empty", "fill it in, or drop the row")
 
 
-def id_column(faults: Faults, table: Table, name: str, *, labels: bool = True) -> Column | None:
+def id_column(faults: ErrorCollector, table: Table, name: str, *, labels: bool = True) -> Column | None:
     """Return a column of ids, whole numbers or text without empty cells; None if it is anything else.
 
     labels : whether text is allowed
@@ -91,7 +91,7 @@ def id_column(faults: Faults, table: Table, name: str, *, labels: bool = True) -
     column = faults.attempt(table.column, name)
     if column is None:
         return None
-    column = as_whole(column)
+    column = as_integers(column)
     if column.kind == "empty" and table.n_rows == 0:
         return Column("whole", np.zeros(0, dtype=np.int64), column.null, column.text)
     if column.kind not in (("whole", "text") if labels else ("whole",)):
@@ -113,7 +113,7 @@ def id_column(faults: Faults, table: Table, name: str, *, labels: bool = True) -
     return column
 
 
-def numbers(faults: Faults, table: Table, name: str, *, null_ok: bool = False) -> Floats:
+def number_column(faults: ErrorCollector, table: Table, name: str, *, null_ok: bool = False) -> Floats:
     """Return a column of finite numbers; booleans count as 0 and 1. NaN where a cell is empty."""
     column = faults.attempt(table.column, name)
     if column is None:
@@ -154,12 +154,12 @@ def _looks_like_number(text: str) -> bool:
     return re.fullmatch(NUMBER, plain) is not None
 
 
-def flags(faults: Faults, table: Table, name: str) -> Flags:
+def flag_column(faults: ErrorCollector, table: Table, name: str) -> Flags:
     """Return a column of booleans, or of 0 and 1; in a CSV also of yes and no."""
     column = faults.attempt(table.column, name)
     if column is None:
         return np.zeros(table.n_rows, dtype=bool)
-    column = as_whole(column)
+    column = as_integers(column)
     missing(faults, table, name, column)
     wrong, value = ~column.null, np.asarray(column.values == 1, dtype=bool)
     if column.kind in ("flag", "whole"):
@@ -175,7 +175,7 @@ def _yes(column: Column) -> Flags:
     return matches(column.text, r"^(?i:yes|true|1)$")
 
 
-def texts(faults: Faults, table: Table, name: str) -> list[str] | None:
+def text_column(faults: ErrorCollector, table: Table, name: str) -> list[str] | None:
     """Return a column of text without empty cells."""
     column = faults.attempt(table.column, name)
     if column is None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from messirl._text import counted
+from messirl._text import count_noun
 from messirl.data.errors import InputError
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -24,7 +24,7 @@ EMPTY = ("is empty", "write the table again, with its column names in the first 
 
 
 @dataclass(frozen=True)
-class Separated:
+class CsvCells:
     """Column names, rows of cells, spreadsheet row numbers, and the delimiter of a CSV file."""
 
     names: list[str]
@@ -33,7 +33,7 @@ class Separated:
     separator: str
 
 
-def read_separated(data: bytes, where: str) -> Separated:
+def read_csv_cells(data: bytes, where: str) -> CsvCells:
     """Read the cells of a CSV file; raise InputError if it is not CSV or its delimiter is ambiguous."""
     try:
         text = data.decode("utf-8-sig")
@@ -65,12 +65,12 @@ def read_separated(data: bytes, where: str) -> Separated:
         if len(row) > 1 and [cell.strip(BLANKS) for cell in row] == names:
             raise InputError(where, "repeats the header", "delete this row", number)
         if len(row) != len(names):
-            what = f"has {counted(len(row), 'cell')}, but there are {len(names)} columns"
+            what = f"has {count_noun(len(row), 'cell')}, but there are {len(names)} columns"
             raise InputError(where, what, _remedy(row, len(row) - len(names), sign), number)
     width = len(names)
     while width > 1 and not names[width - 1] and not any(row[width - 1].strip(BLANKS) for row in rows):
         width -= 1  # spreadsheets write empty columns at the right
-    return Separated(names[:width], [row[:width] for row in rows], numbers, sign)
+    return CsvCells(names[:width], [row[:width] for row in rows], numbers, sign)
 
 
 def _records(text: str, sign: str) -> Iterator[list[str]]:

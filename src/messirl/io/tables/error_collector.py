@@ -1,6 +1,7 @@
 """Faults of tables: the same checks stop at the first fault, or collect all of them.
 
-A check hands every fault to `Faults`, which raises it (`read_problem`) or keeps it (`check_problem`). After a fault
+A check hands every fault to `ErrorCollector`, which raises it (`read_problem`) or keeps it (`check_problem`). After a
+fault
 that is kept, a check returns a value that must not be used: a problem is put together only if `faults.found` is empty.
 """
 
@@ -20,7 +21,7 @@ LIMIT = 20  # faults of one kind that are listed one by one
 T = TypeVar("T")
 
 
-class Faults:
+class ErrorCollector:
     """Faults, raised at once or collected, and notes on what was interpreted."""
 
     def __init__(self, *, collect: bool = False) -> None:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from messirl._types import Array, Ints
-from messirl.io.tables.columns import KINDS, SMALL_WHOLE, WRITE_WHOLE, as_whole, first_of, missing
-from messirl.io.tables.error_collector import Faults
+from messirl.io.tables.columns import KINDS, SMALL_WHOLE, WRITE_WHOLE, as_integers, first_of, missing
+from messirl.io.tables.error_collector import ErrorCollector
 from messirl.io.tables.table import SHOWN, Column, Table, matches
 
 ANY = int(np.iinfo(np.int64).max)  # stands for an unknown number of ids
@@ -57,7 +57,7 @@ class Ids:
         shown = repr(self.labels[index].as_py())
         return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
 
-    def find(self, faults: Faults, table: Table, name: str, *, null_ok: bool = False) -> Ints:
+    def find(self, faults: ErrorCollector, table: Table, name: str, *, null_ok: bool = False) -> Ints:
         """Return the index of every cell of a column; −1 where it is empty, or (a fault) unknown."""
         column = faults.attempt(table.column, name)
         if column is None:
@@ -66,7 +66,7 @@ class Ids:
             missing(faults, table, name, column)
         expected = "whole" if self.numbered else "text"
         if self.numbered:
-            column = as_whole(column)
+            column = as_integers(column)
         if table.typed and column.kind not in (expected, "empty"):
             what = f"column {name!r} holds {KINDS[column.kind]}, not {KINDS[expected]}"
             remedy = f"{WRITE_WHOLE}, as the other tables do"

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from messirl._types import Flags, Ints
 from messirl.io.tables.columns import codes, id_column
-from messirl.io.tables.error_collector import Faults
+from messirl.io.tables.error_collector import ErrorCollector
 from messirl.io.tables.label_index import Ids
 from messirl.io.tables.table import Column, Table
 
@@ -40,7 +40,7 @@ class Order:
         return np.append(self.begins[1:], True)[: self.begins.size]
 
 
-def read_order(faults: Faults, table: Table) -> Order | None:
+def read_order(faults: ErrorCollector, table: Table) -> Order | None:
     """Read `trajectory_id` and `step`: rows in any order, steps without a gap from 0, or all of them from 1."""
     name = id_column(faults, table, "trajectory_id")
     step = id_column(faults, table, "step", labels=False)
@@ -60,7 +60,7 @@ def read_order(faults: Faults, table: Table) -> Order | None:
     return Order(Ids("trajectory", named.size, labels), order, begins, base)
 
 
-def _check_steps(faults: Faults, table: Table, name: Column, step: Ints, begins: Flags, order: Ints) -> int:
+def _check_steps(faults: ErrorCollector, table: Table, name: Column, step: Ints, begins: Flags, order: Ints) -> int:
     """Check that sorted steps count without a gap from 0, or all of them from 1; return which."""
     base = int(step.size > 0 and (step[begins] == 1).all())
     if base:

@@ -24,11 +24,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from messirl._memory_guard import room
+from messirl._memory_guard import unpacking_limit
 from messirl._types import Array, Flags, Floats
 from messirl.data.errors import InputError
 from messirl.data.parquet import AGAIN, check_claims
-from messirl.io.tables.csv_dialect import BLANKS, EMPTY, SEPARATORS, read_separated
+from messirl.io.tables.csv_dialect import BLANKS, EMPTY, SEPARATORS, read_csv_cells
 
 WHOLE = r"^(0|-?[1-9][0-9]*)$"
 NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
@@ -164,7 +164,7 @@ def load_table(source: Any, called: str = "table") -> Table:
 
 
 def _from_csv(data: bytes, where: str) -> Table:
-    found = read_separated(data, where)
+    found = read_csv_cells(data, where)
     columns = zip(*found.rows, strict=True) if found.rows else ((),) * len(found.names)
     arrays = [pc.utf8_trim(pa.array(cells, pa.string()), BLANKS) for cells in columns]
     table = _table(where, found.names, arrays, typed=False, separator=found.separator, numbers=found.numbers)
@@ -174,7 +174,7 @@ def _from_csv(data: bytes, where: str) -> Table:
 
 
 def _from_parquet(data: bytes, where: str) -> Table:
-    most = max(room(len(data)), min(UNPACKED, room(math.inf)))
+    most = max(unpacking_limit(len(data)), min(UNPACKED, unpacking_limit(math.inf)))
     try:
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
         kinds = {field.name: field.type for field in file.schema_arrow}

@@ -7,7 +7,7 @@ a new problem for every seed. `slippery` gives the transitions of a grid of any 
 
 from collections.abc import Callable
 
-from messirl.paper.domains.domain import Domain, Scene, World, mixture
+from messirl.paper.domains.domain import Domain, Scene, SyntheticTask, mixture
 from messirl.paper.domains.gridworld import gridworld
 from messirl.paper.domains.highway import highway
 from messirl.paper.domains.pit import pit
@@ -20,7 +20,7 @@ __all__ = [
     "DOMAINS",
     "Domain",
     "Scene",
-    "World",
+    "SyntheticTask",
     "garnet",
     "gridworld",
     "highway",

@@ -22,7 +22,7 @@ MIXTURES = {"MAX": ("star", "star"), "mu1": ("star", "one"), "mu2": ("star", "tw
 
 
 @dataclass(frozen=True)
-class World:
+class SyntheticTask:
     """One run of a problem with a known truth: expert trajectories, and pools of unlabelled ones.
 
     Attributes
@@ -50,13 +50,13 @@ class World:
 
 
 @dataclass(frozen=True)
-class Scene(World):
+class Scene(SyntheticTask):
     """One run of a domain of the paper.
 
     Attributes
     ----------
     mdp, expert, pools, coins, truth, policy : MDP, Trajectories, dict, array, array, array
-        As of every `World`.
+        As of every `SyntheticTask`.
     similarity : similarity
         The one that the paper uses in this domain.
     performance : callable
@@ -95,7 +95,7 @@ class Domain:
     draw: Callable[[Any], None]
 
 
-def mixture(scene: World, name: str, u: int, nu: float) -> Trajectories | None:
+def mixture(scene: SyntheticTask, name: str, u: int, nu: float) -> Trajectories | None:
     """Return the first u unlabelled trajectories of a mixture; None for u = 0."""
     if u == 0:
         return None

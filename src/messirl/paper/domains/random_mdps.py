@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from messirl._types import Floats
 from messirl.data.mdp import MDP
-from messirl.paper.domains.domain import World
+from messirl.paper.domains.domain import SyntheticTask
 from messirl.planning import sample, soft_policy
 
 
@@ -26,7 +26,7 @@ def garnet(
     length: int = 40,
     experts: int = 1,
     pool: int = 100,
-) -> World:
+) -> SyntheticTask:
     """Make a Garnet problem (Archibald, McKinnon, Thomas 1995): every action leads to a few random states.
 
     Successors are drawn without replacement, their probabilities from a flat Dirichlet distribution, features of states
@@ -43,7 +43,7 @@ def garnet(
         discount=discount,
     )
     thetas = {"star": random.standard_normal(features), "one": random.standard_normal(features)}
-    return drawn_world(mdp, thetas | {"two": np.zeros(features)}, thetas["star"], random, length, experts, pool)
+    return draw_task(mdp, thetas | {"two": np.zeros(features)}, thetas["star"], random, length, experts, pool)
 
 
 def network(
@@ -55,7 +55,7 @@ def network(
     length: int = 60,
     experts: int = 1,
     pool: int = 100,
-) -> World:
+) -> SyntheticTask:
     """Make a road network: random places in a square, one-way roads to the nearest ones, and one destination.
 
     Roads have a length, hills, lights and a view; θ* = −(20, 4, 4, −1). Trajectories begin anywhere and end at the
@@ -81,10 +81,10 @@ def network(
     )
     star = np.array([-20.0, -4.0, -4.0, 1.0])
     thetas = {"star": star, "one": star[random.permutation(star.size)], "two": np.zeros(star.size)}
-    return drawn_world(mdp, thetas, star, random, length, experts, pool)
+    return draw_task(mdp, thetas, star, random, length, experts, pool)
 
 
-def drawn_world(
+def draw_task(
     mdp: MDP,
     thetas: dict[str, Floats],
     truth: Floats,
@@ -92,9 +92,9 @@ def drawn_world(
     length: int,
     experts: int,
     pool: int,
-) -> World:
+) -> SyntheticTask:
     """Draw trajectories from the soft policies of these θ, of which "star" is the expert's; `truth` is the true θ."""
     policies = {name: soft_policy(mdp, mdp.reward(theta)) for name, theta in thetas.items()}
     expert = sample(mdp, policies["star"], experts, length, random)
     pools = {name: sample(mdp, policy, pool, length, random) for name, policy in policies.items()}
-    return World(mdp, expert, pools, random.random_sample(pool), mdp.reward(truth), policies["star"])
+    return SyntheticTask(mdp, expert, pools, random.random_sample(pool), mdp.reward(truth), policies["star"])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from messirl.estimators import MESSI, MaxEntIRL
-from messirl.estimators._convergence_report import quietly
+from messirl.estimators._convergence_report import ignore_convergence_warnings
 from messirl.estimators.registry import METHODS, baseline
 from messirl.objective import OBJECTIVES
 from messirl.paper.domains import Scene, mixture
@@ -23,7 +23,7 @@ from messirl.paper.experiments.training_runs import EXACT_ITERATIONS
 from messirl.planning import state_visitation
 
 FIGURE = "learners"  # name in the table of results
-ALONE = "experts alone"
+EXPERT_ONLY = "experts alone"
 PENALTIES = {METHODS[name].label: name for name in ("MESSI", "Complete", "RidgeStd")}
 REFERENCE = "reference"
 POOLING = {"pooling at 0.03": 0.03, "pooling at 1": 1.0}
@@ -56,9 +56,9 @@ class Learner:
         return ", ".join(words) + (f", ridge {self.ridge:g}" if self.ridge else "")
 
 
-def alone(objective: str) -> Learner:
+def expert_only_learner(objective: str) -> Learner:
     """Return the baseline of an objective: experts only, own start, with a ridge."""
-    return Learner(ALONE, None, objective, "own", RIDGE)
+    return Learner(EXPERT_ONLY, None, objective, "own", RIDGE)
 
 
 def with_unlabelled(way: str, mixture: str, objective: str) -> Learner:
@@ -67,7 +67,7 @@ def with_unlabelled(way: str, mixture: str, objective: str) -> Learner:
 
 
 LEARNERS = (
-    *(Learner(ALONE, None, o, start, ridge) for o in OBJECTIVES for start in STARTS for ridge in (0.0, RIDGE)),
+    *(Learner(EXPERT_ONLY, None, o, start, ridge) for o in OBJECTIVES for start in STARTS for ridge in (0.0, RIDGE)),
     *(Learner("MESSI", source, "counts", "given") for source in MIXTURES),
     *(with_unlabelled(way, source, o) for o in OBJECTIVES for way in WAYS for source in MIXTURES),
 )
@@ -99,7 +99,7 @@ def learn(learner: Learner, setting: Setting, scene: Scene) -> dict[str, Any]:
     mdp = scene.mdp
     if learner.start == "own":
         mdp = mdp.memo("own start", lambda: scene.mdp.replace(start=None))
-    with quietly():  # the features of the gridworld are not identified
+    with ignore_convergence_warnings():  # the features of the gridworld are not identified
         model.fit(mdp, *data)
     return {
         "iteration": model.n_iter_,

@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 
 from messirl._types import Floats
 from messirl.paper.experiments import claim_tests
-from messirl.paper.experiments.ablation import ALONE, FIGURE, Learner, alone, learners
-from messirl.paper.experiments.curves import Curve, Curves, interval, written
+from messirl.paper.experiments.ablation import EXPERT_ONLY, FIGURE, Learner, expert_only_learner, learners
+from messirl.paper.experiments.curves import Curve, Curves, format_interval, interval
 from messirl.paper.experiments.paper_settings import SETTINGS
 
 # Learners for which the claims are tested: (experts only, MESSI without its mixture).
 ASKED = {
-    "counts, start given, no ridge": (Learner(ALONE, start="given"), Learner("MESSI", start="given")),
-    "counts, own start, ridge": (alone("counts"), Learner("MESSI")),
-    "choices, own start, ridge": (alone("choices"), Learner("MESSI", objective="choices")),
+    "counts, start given, no ridge": (Learner(EXPERT_ONLY, start="given"), Learner("MESSI", start="given")),
+    "counts, own start, ridge": (expert_only_learner("counts"), Learner("MESSI")),
+    "choices, own start, ridge": (expert_only_learner("choices"), Learner("MESSI", objective="choices")),
 }
 
 
@@ -38,7 +38,7 @@ def rows_of(table: pa.Table) -> list[dict[str, str]]:
             here = pc.and_(pc.equal(table["domain"], domain), pc.equal(table["method"], learner.name))
             found = interval(mine)
             others = {
-                "over experts alone": alone(learner.objective),
+                "over experts alone": expert_only_learner(learner.objective),
                 "over MESSI": None if learner.mixture is None else replace(learner, way="MESSI", ridge=0.0),
                 "over counts": None if learner.objective == "counts" else replace(learner, objective="counts"),
             }
@@ -56,7 +56,7 @@ def rows_of(table: pa.Table) -> list[dict[str, str]]:
                     **{
                         name: ""
                         if other is None or other == learner
-                        else written(interval(mine - _last(curves, domain, other)))
+                        else format_interval(interval(mine - _last(curves, domain, other)))
                         for name, other in others.items()
                     },
                 }
@@ -84,7 +84,7 @@ def claims_of(table: pa.Table) -> list[dict[str, str]]:
 
 
 def _verdict(found: claim_tests.Finding) -> dict[str, str]:
-    return {"verdict": found.verdict, "difference": "" if found.evidence is None else written(found.evidence)}
+    return {"verdict": found.verdict, "difference": "" if found.evidence is None else format_interval(found.evidence)}
 
 
 def _domains(curves: Curves) -> list[str]:

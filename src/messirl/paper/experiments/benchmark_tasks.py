@@ -20,7 +20,7 @@ from typing import Any
 from messirl._types import Floats
 from messirl.data.mdp import MDP
 from messirl.data.trajectories import Trajectories
-from messirl.paper.domains import DOMAINS, Domain, World, garnet, mixture, network
+from messirl.paper.domains import DOMAINS, Domain, SyntheticTask, garnet, mixture, network
 from messirl.paper.experiments.paper_settings import SETTINGS
 from messirl.paper.experiments.toy_text import TOYS, toy_text
 
@@ -90,7 +90,7 @@ class Case:
         """Draw the task."""
         if self.experts > MOST:
             raise ValueError(f"{self.experts} experts: must be <= {MOST}")
-        world = drawn(self.problem, self.seed, self.u, small=self.small)
+        world = draw_task(self.problem, self.seed, self.u, small=self.small)
         name, share = QUALITIES[self.unlabelled]
         others = mixture(world, name, self.u, share)
         own = world.mdp.memo("own start", lambda: world.mdp.replace(start=None))
@@ -98,7 +98,7 @@ class Case:
         return Task(own, world.expert[: self.experts], others, world.expert[MOST:], truth, self.seed)
 
 
-def drawn(name: str, seed: int, pool: int, *, small: bool = True) -> World:
+def draw_task(name: str, seed: int, pool: int, *, small: bool = True) -> SyntheticTask:
     """Draw one run of a problem."""
     size = {"experts": MOST + HELD_OUT, "pool": max(pool, 1)}
     if name in DOMAINS:
@@ -109,8 +109,8 @@ def drawn(name: str, seed: int, pool: int, *, small: bool = True) -> World:
     return FAMILIES[name](seed, **size)
 
 
-FAMILIES: dict[str, Callable[..., World]] = {"garnet": garnet, "network": network}
-WORLDS = ("gridworld", "highway", "pit", *TOYS, *FAMILIES)
+FAMILIES: dict[str, Callable[..., SyntheticTask]] = {"garnet": garnet, "network": network}
+TASKS = ("gridworld", "highway", "pit", *TOYS, *FAMILIES)
 
 
 def without_gymnasium() -> str | None:

@@ -264,7 +264,7 @@ IN_THE_PIT = Claim(  # the only claim about two domains
 )
 
 
-def decide(table: pa.Table) -> list[dict[str, Any]]:
+def evaluate_claims(table: pa.Table) -> list[dict[str, Any]]:
     """Test every claim for every domain and solver in the table; return plain data."""
     curves = Curves(table)
     known = [domain for domain in curves.domains if domain in SETTINGS]

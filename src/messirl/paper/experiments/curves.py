@@ -35,7 +35,7 @@ def interval(values: Floats) -> Interval:
     return Interval(mean, mean - half, mean + half, n)
 
 
-def written(found: Interval) -> str:
+def format_interval(found: Interval) -> str:
     """Format a difference as mean [low, high]."""
     return f"{found.mean:+.4f} [{found.low:+.4f}, {found.high:+.4f}]"
 

@@ -32,7 +32,12 @@ from messirl.estimators.registry import EXPERT, METHODS, NOTHING, Method
 from messirl.estimators.uniform import uniform_policy
 from messirl.inference.metrics import policy_value
 from messirl.paper.experiments.benchmark_tasks import Task
-from messirl.paper.experiments.hyperparameter_grids import chosen, fitted, grid, written
+from messirl.paper.experiments.hyperparameter_grids import (
+    choose_hyperparameters,
+    fit_method,
+    format_hyperparameters,
+    grid,
+)
 from messirl.paper.experiments.result_store import Origin, Store, origin
 from messirl.paper.experiments.resumable import resume
 from messirl.planning import visits
@@ -70,7 +75,7 @@ UNKNOWN = {  # the values in a row of a method without numbers
 }
 
 
-class Drawn(Protocol):
+class ComparisonCase(Protocol):
     """One draw of a problem: its names in the table, and the task, which is created by the worker."""
 
     @property
@@ -117,7 +122,7 @@ class Drawn(Protocol):
 class Round:
     """All methods on one draw of a problem."""
 
-    case: Drawn
+    case: ComparisonCase
     methods: tuple[Method, ...]
 
     @property
@@ -126,9 +131,9 @@ class Round:
         return self.case.key
 
 
-def contest(
+def run_comparison(
     folder: Path,
-    cases: Sequence[Drawn],
+    cases: Sequence[ComparisonCase],
     methods: Sequence[Method],
     origin: Origin,
     jobs: int = 1,
@@ -147,10 +152,10 @@ def contest(
     return store.table([one.key for one in todo])
 
 
-def origin_of(cases: Sequence[Drawn], methods: Sequence[Method], seed: int) -> Origin:
+def origin_of(cases: Sequence[ComparisonCase], methods: Sequence[Method], seed: int) -> Origin:
     """Return the origin of the rows; it does not depend on the number of runs, so that runs can be added."""
     kinds = sorted({f"{case.problem}, {case.unlabelled}, {case.experts}, {case.data}" for case in cases})
-    knobs = {method.name: [written(one) for one in grid(method)] for method in methods}
+    knobs = {method.name: [format_hyperparameters(one) for one in grid(method)] for method in methods}
     return origin(seed, hashlib.sha256(json.dumps([kinds, knobs]).encode()).hexdigest()[:12])
 
 
@@ -171,7 +176,7 @@ def _rows(group: Sequence[Round]) -> list[list[dict[str, Any]]]:
         place = {name: getattr(case, name) for name in ("problem", "unlabelled", "experts", "run", "seed")}
         scale, rows = Scale.of(task), []
         for method in one.methods:
-            row = known.get(method.name) or judged(method, task, scale)
+            row = known.get(method.name) or evaluate_method(method, task, scale)
             if method.fitted_to in (EXPERT, NOTHING) and method.shape is None:
                 known[method.name] = row
             rows.append({**place, **row})
@@ -218,7 +223,7 @@ def _counts(task: Task, policy: Any, start: Floats) -> Floats:
     return np.asarray(seen.counts(task.mdp) / feature_spread(task.mdp))
 
 
-def judged(method: Method, task: Task, scale: Scale) -> dict[str, Any]:
+def evaluate_method(method: Method, task: Task, scale: Scale) -> dict[str, Any]:
     """Fit and evaluate one method on one task; return its row."""
     row: dict[str, Any] = {"method": method.name, **UNKNOWN}
     began = time.process_time()
@@ -227,9 +232,9 @@ def judged(method: Method, task: Task, scale: Scale) -> dict[str, Any]:
         try:
             if method.unlabelled and task.unlabelled is None:
                 raise ValueError("needs unlabelled trajectories, and there are none")
-            knobs, row["chosen"] = chosen(method, task)
-            row["knobs"] = written(knobs)
-            model = fitted(method, knobs, task, task.expert)
+            knobs, row["chosen"] = choose_hyperparameters(method, task)
+            row["knobs"] = format_hyperparameters(knobs)
+            model = fit_method(method, knobs, task, task.expert)
             row |= {"cpu": time.process_time() - began, "solved": count.solved, "converged": bool(model.converged_)}
             return row | _measures(model, task, scale)
         except Exception as error:  # an error of one method does not stop the comparison
@@ -253,7 +258,7 @@ def _measures(model: Any, task: Task, scale: Scale) -> dict[str, Any]:
     return out
 
 
-def named(names: Sequence[str | Method]) -> list[Method]:
+def find_methods(names: Sequence[str | Method]) -> list[Method]:
     """Return the methods with these names, in any case, and given methods; raise an error for an unknown name."""
     known, out = {name.lower(): method for name, method in METHODS.items()}, dict[str, Method]()
     for name in names:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from scipy.stats import rankdata
 
 from messirl._types import Floats
-from messirl.estimators.registry import ALONE
+from messirl.estimators.registry import EXPERT_ONLY
 from messirl.inference.paired_gain import Gain, mean_per_step, paired_gain
 from messirl.paper.experiments.curves import interval
 
@@ -29,7 +29,7 @@ NONE = Gain(np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True)
-class Standing:
+class MethodResult:
     """Results of one method in one cell.
 
     Attributes
@@ -81,7 +81,7 @@ class Cell:
         Whether performance is known; otherwise methods are ranked by held-out scores.
     base : str
         The baseline that all methods are compared with.
-    standings : list of Standing
+    standings : list of MethodResult
         Results of every method, the best mean first.
     """
 
@@ -91,16 +91,16 @@ class Cell:
     runs: int
     truth: bool
     base: str
-    standings: list[Standing] = field(default_factory=list)
+    standings: list[MethodResult] = field(default_factory=list)
 
-    def of(self, method: str) -> Standing:
+    def of(self, method: str) -> MethodResult:
         """Return the results of one method."""
         return next(one for one in self.standings if one.method == method)
 
 
 def base_of(methods: Sequence[str]) -> str:
     """Return the baseline of a comparison: experts only, or the first method."""
-    return ALONE if ALONE in methods else methods[0]
+    return EXPERT_ONLY if EXPERT_ONLY in methods else methods[0]
 
 
 def cells_of(table: pa.Table, methods: Sequence[str]) -> list[Cell]:
@@ -117,7 +117,7 @@ def _cell(problem: str, unlabelled: str, experts: int, rows: list[Row], methods:
     by = {m: {row["run"]: row for row in rows if row["method"] == m and not row["failure"]} for m in methods}
     why = {m: next((row["failure"] for row in rows if row["method"] == m and row["failure"]), "") for m in methods}
     ranks = ranked(rows, methods)
-    standings = [_standing(m, by[m], by[base], why[m], float(np.mean(ranks[m]))) for m in methods]
+    standings = [_method_result(m, by[m], by[base], why[m], float(np.mean(ranks[m]))) for m in methods]
     runs = len({row["run"] for row in rows})
     best = sorted(
         standings, key=lambda one: -np.nan_to_num((one.performance if truth else one.score).mean, nan=-np.inf)
@@ -125,9 +125,9 @@ def _cell(problem: str, unlabelled: str, experts: int, rows: list[Row], methods:
     return Cell(problem, unlabelled, experts, runs, truth, base, best)
 
 
-def _standing(method: str, mine: dict[int, Row], base: dict[int, Row], failure: str, rank: float) -> Standing:
+def _method_result(method: str, mine: dict[int, Row], base: dict[int, Row], failure: str, rank: float) -> MethodResult:
     if not mine:
-        return Standing(method, 0, rank=rank, failure=failure)
+        return MethodResult(method, 0, rank=rank, failure=failure)
     rows, both = list(mine.values()), [run for run in mine if run in base]
     pairs = ([mine[run] for run in both], [base[run] for run in both])
     logs, steps = _units(rows)
@@ -136,7 +136,7 @@ def _standing(method: str, mine: dict[int, Row], base: dict[int, Row], failure: 
     if both and steps.size:
         (one, made), (other, _) = (_units(some) for some in pairs)
         gained = paired_gain(one, other, made)
-    return Standing(
+    return MethodResult(
         method,
         len(mine),
         _mean(rows, "performance"),

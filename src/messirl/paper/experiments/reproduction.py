@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from messirl.paper.experiments.ablation import FIGURE as LEARNERS
 from messirl.paper.experiments.ablation_tables import claims_of, rows_of
-from messirl.paper.experiments.claims import decide
-from messirl.paper.experiments.curves import Curves, interval, written
+from messirl.paper.experiments.claims import evaluate_claims
+from messirl.paper.experiments.curves import Curves, format_interval, interval
 from messirl.paper.experiments.paper_settings import FRESH, QUICK, SETTINGS, Setting, sensitivity
 from messirl.paper.experiments.result_store import Store, origin
 from messirl.paper.experiments.runner import Task, configuration, run
@@ -62,7 +62,7 @@ def reproduce(
     executor : runs the tasks instead of `plan.jobs` local processes; also in the two functions below
     """
     table = _results(plan, plan.out, QUICK if plan.quick else SETTINGS, plan.tasks(), progress, executor)
-    claims = decide(table)
+    claims = evaluate_claims(table)
     Store.write_table(table, plan.out / "results.parquet")
     Store.write_text(plan.out / "summary.csv", summary(table))
     Store.write_text(plan.out / "claims.json", json.dumps(claims, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
@@ -138,7 +138,7 @@ def run_sensitivity(plan: Plan, progress: Callable[[int, int], None], executor: 
         row = {"domain": domain, "choice": change}
         for a, b in PAIRS:
             gap = interval(curves[name, "iterations", a].last - curves[name, "iterations", b].last)
-            row[f"{a} - {b}"] = written(gap)
+            row[f"{a} - {b}"] = format_interval(gap)
         rows.append(row)
     Store.write_text(plan.out / "sensitivity.csv", _csv(list(rows[0]), [list(row.values()) for row in rows]))
     return rows

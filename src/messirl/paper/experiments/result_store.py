@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import messirl
-from messirl._files import beside
+from messirl._files import atomic_path
 
 SCHEMA = pa.schema(
     [
@@ -164,7 +164,7 @@ class Store:
     def write_table(table: pa.Table, target: Path) -> None:
         """Write a table, completely or not at all."""
         try:
-            with beside(target) as part:
+            with atomic_path(target) as part:
                 pq.write_table(table, part, compression="zstd")
         except OSError as error:
             code = error.errno or getattr(error.__cause__, "errno", None)
@@ -174,7 +174,7 @@ class Store:
     @staticmethod
     def write_text(target: Path, text: str) -> None:
         """Write a text file, completely or not at all."""
-        with beside(target) as part:
+        with atomic_path(target) as part:
             part.write_text(text, encoding="utf-8")
 
 

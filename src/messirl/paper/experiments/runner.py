@@ -42,12 +42,12 @@ def _domain(name: str, arguments: tuple[tuple[str, Any], ...]) -> Domain:
     return DOMAINS[name](**dict(arguments))
 
 
-def do(task: Task) -> list[dict[str, Any]]:
+def run_task(task: Task) -> list[dict[str, Any]]:
     """Run one task and return its rows, which depend only on the task."""
-    return do_all([task])[0]
+    return run_tasks([task])[0]
 
 
-def do_all(tasks: Sequence[Task]) -> list[list[dict[str, Any]]]:
+def run_tasks(tasks: Sequence[Task]) -> list[list[dict[str, Any]]]:
     """Run the tasks of one run of one setting, with shared trainings; return the rows of each task."""
     setting = tasks[0].setting
     domain = _domain(setting.domain, tuple(sorted(setting.arguments.items())))
@@ -68,7 +68,7 @@ def do_all(tasks: Sequence[Task]) -> list[list[dict[str, Any]]]:
     return out
 
 
-def together(tasks: Sequence[Task]) -> list[list[Task]]:
+def group_tasks(tasks: Sequence[Task]) -> list[list[Task]]:
     """Group the tasks of the same run and setting."""
     groups: dict[tuple[str, int, int, str], list[Task]] = {}
     for task in tasks:
@@ -84,4 +84,4 @@ def run(
     executor : runs the tasks instead of local processes (see execution.completed); its workers may not reach the
         store, so the rows are returned and written here
     """
-    resume(store, todo, together, do_all, jobs, progress, executor)
+    resume(store, todo, group_tasks, run_tasks, jobs, progress, executor)

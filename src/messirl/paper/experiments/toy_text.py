@@ -15,8 +15,8 @@ import numpy as np
 
 from messirl._types import Flags, Floats
 from messirl.io.interop.gym import Outcomes, from_gym, gym_reward, read_outcomes
-from messirl.paper.domains import World
-from messirl.paper.domains.random_mdps import drawn_world
+from messirl.paper.domains import SyntheticTask
+from messirl.paper.domains.random_mdps import draw_task
 
 DISCOUNT = 0.95
 
@@ -62,7 +62,7 @@ TOYS = {
 }
 
 
-def toy_text(name: str, seed: int, *, experts: int = 1, pool: int = 100) -> World:
+def toy_text(name: str, seed: int, *, experts: int = 1, pool: int = 100) -> SyntheticTask:
     """Draw one run of an environment; needs gymnasium."""
     toy = TOYS[name]
     env = environment(toy.ids)
@@ -77,7 +77,7 @@ def toy_text(name: str, seed: int, *, experts: int = 1, pool: int = 100) -> Worl
     random = np.random.RandomState(seed)
     star = toy.scale * truth
     thetas = {"star": star, "one": star[random.permutation(star.size)], "two": np.zeros(star.size)}
-    return drawn_world(mdp, thetas, truth, random, toy.length, experts, pool)
+    return draw_task(mdp, thetas, truth, random, toy.length, experts, pool)
 
 
 def _entered(table: Outcomes) -> Flags:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from messirl.estimators import MESSI, EMMaxEnt
-from messirl.estimators._convergence_report import quietly
-from messirl.estimators._search import Learning
+from messirl.estimators._convergence_report import ignore_convergence_warnings
+from messirl.estimators._search import FitSteps
 from messirl.estimators.registry import BASELINES, METHODS, baseline
-from messirl.objective import evaluations
-from messirl.optim.lockstep import side_by_side
+from messirl.objective import evaluate_batch
+from messirl.optim.lockstep import run_searches
 from messirl.paper.domains import Scene, mixture
 from messirl.paper.experiments.paper_settings import EXACT, Setting
 
@@ -153,13 +153,13 @@ def train_all(every: Iterable[Trial], setting: Setting, scene: Scene) -> dict[Tr
 
         return record
 
-    def searches() -> Iterator[Learning]:
+    def searches() -> Iterator[FitSteps]:
         for trial, of_this in zip(different, rows, strict=True):
             model, data = estimator(trial, setting, scene, recorder(of_this))
             yield model._prepare(scene.mdp, *data).steps()
 
-    with quietly():  # similarities may be approximate
-        for number, (*_, result) in side_by_side(searches(), evaluations):
+    with ignore_convergence_warnings():  # similarities may be approximate
+        for number, (*_, result) in run_searches(searches(), evaluate_batch):
             for row in rows[number]:
                 row["converged"] = bool(result.converged)
     return dict(zip(different, rows, strict=True))

@@ -22,7 +22,7 @@ import numpy as np
 
 from messirl._compiled import jit
 from messirl.planning.kernels.bellman import LOWEST, _exp, _log
-from messirl.planning.kernels.bicgstab import _largest, bicgstab_lanes, multiplied, put
+from messirl.planning.kernels.bicgstab import _largest, bicgstab_batch, multiplied, put
 
 L = 16
 MOVES, ENDS, DEAD = 0, 1, 2  # the kinds of states
@@ -176,7 +176,7 @@ def _backward(operator, x, out, with_one, one, with_two, two):
 
 
 @jit
-def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room):
+def solve_batch(moves, base, kind, gamma, reward, values, weights, places, room):
     """Compute soft values (S, L), with a warm start, and the chain of their policy on the slots, weights (slots, L).
 
     Newton's method as in infinite_horizon.py. Returns which lanes are solved to rounding, (L,).
@@ -207,7 +207,7 @@ def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room)
         if every:
             break
         step[:] = 0.0
-        bicgstab_lanes(_forward, (moves, weights, gamma, places), gap, step, tolerance, MAX_KRYLOV, room)
+        bicgstab_batch(_forward, (moves, weights, gamma, places), gap, step, tolerance, MAX_KRYLOV, room)
         for s in range(n):
             vs, ds = values[s], step[s]
             for i in range(m):
@@ -218,7 +218,7 @@ def solve_lanes(moves, base, kind, gamma, reward, values, weights, places, room)
 
 
 @jit
-def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
+def batch_visits(moves, weights, gamma, source, visits, solved, places, room):
     """Compute ρ (S, L) with (I − γ Pᵀ) ρ = source ≥ 0, with a warm start; clear `solved` of lanes that fail.
 
     The unknown is ρ/m with m close to ρ, as in policy_chain.py.
@@ -253,7 +253,7 @@ def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
             every &= fine or not solved[i]
         if every:
             return
-        bicgstab_lanes(_backward, (moves, weights, gamma, scale, places), r, y, tolerance, MAX_KRYLOV, room)
+        bicgstab_batch(_backward, (moves, weights, gamma, scale, places), r, y, tolerance, MAX_KRYLOV, room)
         for s in range(n):
             vs, size, ys = visits[s], scale[s], y[s]
             for i in range(m):
@@ -263,7 +263,7 @@ def visits_lanes(moves, weights, gamma, source, visits, solved, places, room):
 
 
 @jit
-def rewards_lanes(feature_ptr, feature, amount, theta, reward):
+def batch_rewards(feature_ptr, feature, amount, theta, reward):
     """Compute r (S, L) at θ (d, L); features are the rows of a sparse matrix, and r is zero before the call."""
     m = theta.shape[1]
     for s in range(feature_ptr.shape[0] - 1):
@@ -275,7 +275,7 @@ def rewards_lanes(feature_ptr, feature, amount, theta, reward):
 
 
 @jit
-def collect_lanes(feature_ptr, feature, amount, source, values, visits, counts):
+def batch_counts(feature_ptr, feature, amount, source, values, visits, counts):
     """Return Σ_s source(s) V(s), (L,), and add Σ_s ρ(s) f(s) to `counts` (d, L)."""
     n, m = values.shape
     total = np.zeros(m)

@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from messirl._compiled import LINE, inlined, jit
-from messirl.planning.kernels.bicgstab import STALLED, bicgstab_alone
+from messirl.planning.kernels.bicgstab import STALLED, bicgstab_single
 
 B = 128
 LOWEST = -1e300
@@ -434,7 +434,7 @@ def _apply(operator, x, out):
 @jit
 def bicgstab(off, idx, weights, gamma, scale, b, x, tolerance, max_iter):
     """Solve (I − γ P) x = b, or the scaled transpose of `_apply`, with a warm start at x: see bicgstab.py."""
-    return bicgstab_alone(_apply, (off, idx, weights, gamma, scale), b, x, tolerance, max_iter)
+    return bicgstab_single(_apply, (off, idx, weights, gamma, scale), b, x, tolerance, max_iter)
 
 
 @jit

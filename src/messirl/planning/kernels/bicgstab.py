@@ -56,7 +56,7 @@ def _dot(x, y):
 
 
 @inlined
-def bicgstab_alone(apply, operator, b, x, tolerance, most):
+def bicgstab_single(apply, operator, b, x, tolerance, most):
     """Solve A x = b with a warm start at x.
 
     Stops at ‖residual‖∞ ≤ tolerance, after `most` steps, after STALLED steps without progress, or where the recurrence
@@ -107,7 +107,7 @@ def bicgstab_alone(apply, operator, b, x, tolerance, most):
 
 
 @inlined
-def bicgstab_lanes(apply, operator, r, x, tolerance, most, room):
+def bicgstab_batch(apply, operator, r, x, tolerance, most, room):
     """Add the solution of A · = r to x; r becomes the residual. The first four of `room` (…, n, L) are workspace.
 
     Each lane stops at ‖r‖∞ ≤ its tolerance, after `most` steps, or where its recurrence breaks down. Convergence is

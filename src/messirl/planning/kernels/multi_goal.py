@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from messirl._compiled import inlined, jit
-from messirl.planning.kernels.bicgstab import bicgstab_alone, bicgstab_lanes, multiplied, put
+from messirl.planning.kernels.bicgstab import bicgstab_batch, bicgstab_single, multiplied, put
 
 
 @inlined
@@ -84,10 +84,10 @@ def solve_columns(ptr, index, data, before, after, right, wanted, most):
     x = np.zeros(right.shape)
     if right.shape[1] == 1:
         operator = (ptr, index, data, before[:, 0], after[:, 0], np.empty(right.shape[0]))
-        bicgstab_alone(_apply_single, operator, right[:, 0], x[:, 0], wanted[0], most)
+        bicgstab_single(_apply_single, operator, right[:, 0], x[:, 0], wanted[0], most)
         return x
     left, room = right.copy(), np.empty((5, right.shape[0], right.shape[1]))
-    bicgstab_lanes(_apply, (ptr, index, data, before, after, room[4]), left, x, wanted, most, room)
+    bicgstab_batch(_apply, (ptr, index, data, before, after, room[4]), left, x, wanted, most, room)
     return x
 
 

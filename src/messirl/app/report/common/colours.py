@@ -75,7 +75,7 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def variables(colours: dict[str, str]) -> str:
+def css_variables(colours: dict[str, str]) -> str:
     """Return the colours as CSS variable declarations."""
     return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from messirl.app.report.common.colours import DARK, LIGHT, variables
+from messirl.app.report.common.colours import DARK, LIGHT, css_variables
 
 LAYOUT = """
 * { box-sizing: border-box; }
@@ -136,7 +136,7 @@ PRINT = """
 }
 """
 CSS = (
-    f":root {{ {variables(LIGHT)} }}\n"
-    f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}\n"
+    f":root {{ {css_variables(LIGHT)} }}\n"
+    f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {css_variables(DARK)} }} }}\n"
     f"{LAYOUT.strip()}\n{PRINT.strip()}\n"
 )

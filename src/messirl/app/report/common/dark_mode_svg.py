@@ -31,7 +31,7 @@ COLOURS = {  # light theme → dark theme, where lines have a contrast of at lea
 }
 
 
-def by_night(svg: bytes) -> bytes:
+def add_dark_mode(svg: bytes) -> bytes:
     """Return the SVG with a style sheet that changes its colours if the reader prefers a dark theme."""
     rules = [f"svg{{fill:{DARK['ink']}}}"]  # text without a colour of its own
     for day, night in COLOURS.items():

@@ -16,7 +16,7 @@ def one_line(name: str) -> str:
     return " ".join(kept.split()) or "(no name)"
 
 
-def short(name: str, most: int = LONGEST) -> str:
+def shorten(name: str, most: int = LONGEST) -> str:
     """Shorten a name to one line of at most `most` characters; the middle is cut, as names often differ at the end."""
     line = one_line(name)
     if len(line) <= most:
@@ -25,7 +25,7 @@ def short(name: str, most: int = LONGEST) -> str:
     return f"{line[: most - 1 - end]}…{line[-end:]}"
 
 
-def named(name: str, most: int = LONGEST) -> Html:
+def name_html(name: str, most: int = LONGEST) -> Html:
     """Return the name as HTML; a shortened name has the full one as a tooltip."""
-    shown, whole = short(name, most), one_line(name)
+    shown, whole = shorten(name, most), one_line(name)
     return text(shown) if shown == whole else tag("span", shown, title=whole)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from messirl.app.report.common.markup import Html, tag
-from messirl.estimators.registry import LIGHT, METHODS
+from messirl.estimators.registry import DEFAULT_POOLING_WEIGHT, METHODS
 
 LABEL = {name: method.label for name, method in METHODS.items()}
 TERMS = {
@@ -55,7 +55,9 @@ TERMS = {
     "trajectories are similar.",
     LABEL["Reference"]: "The prior policy: how the unlabelled trajectories usually choose in each state. The reward "
     "describes how the experts depart from it. As the name of a method: MaxEnt-IRL with this prior policy.",
-    LABEL["LightPooling"]: f"Weighted pooling: every unlabelled trajectory counts as {LIGHT:g} of an expert trajectory "
+    LABEL[
+        "LightPooling"
+    ]: f"Weighted pooling: every unlabelled trajectory counts as {DEFAULT_POOLING_WEIGHT:g} of an expert trajectory "
     "unless another weight is given.",
     LABEL["Pooling"]: "Every unlabelled trajectory counts as a full expert trajectory.",
     LABEL["EM"]: "Expectation maximisation: unlabelled trajectories are weighted by their likelihood under the current "
@@ -110,7 +112,7 @@ def anchor(term: str) -> str:
     return "term-" + re.sub(r"[^a-z0-9θλμν]+", "-", term.lower()).strip("-")
 
 
-def linked(text: str, seen: set[str] | None = None) -> Html:
+def link_terms(text: str, seen: set[str] | None = None) -> Html:
     """Link the first occurrence of every term in a text to its explanation.
 
     seen : terms that have a link already; those linked here are added
@@ -128,13 +130,13 @@ def linked(text: str, seen: set[str] | None = None) -> Html:
     return Html("".join([*parts, html.escape(text[at:])]))
 
 
-def occurring(text: str) -> list[str]:
+def find_terms(text: str) -> list[str]:
     """Return the terms that occur in a text, in the order of the glossary."""
     here = {_BY_WORD[found[0].lower()] for found in _PATTERN.finditer(text)}
     return [term for term in TERMS if term in here]
 
 
-def explained(terms: Sequence[str]) -> Html:
+def definition_list(terms: Sequence[str]) -> Html:
     """Return terms with their explanations as a definition list."""
     both = ((tag("dt", term, id=anchor(term)), tag("dd", TERMS[term])) for term in terms)
     return tag("dl", *(part for pair in both for part in pair))

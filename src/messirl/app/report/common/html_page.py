@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from messirl.app.report.common.css import CSS
-from messirl.app.report.common.feature_labels import named, one_line, short
-from messirl.app.report.common.glossary import explained, linked, occurring
+from messirl.app.report.common.feature_labels import name_html, one_line, shorten
+from messirl.app.report.common.glossary import definition_list, find_terms, link_terms
 from messirl.app.report.common.images import render, write_bytes
 from messirl.app.report.common.markup import Html, join, row, table, tag
 from messirl.app.report.common.number_format import as_sentence
@@ -31,11 +31,11 @@ def write_page(
     """
     shown = {anchor: part for anchor, part in parts.items() if part[1]}
     opened = join(lead, "\n")
-    terms = occurring(_text(join([opened, *(piece for _, content in shown.values() for piece in content)], " ")))
+    terms = find_terms(_text(join([opened, *(piece for _, content in shown.values() for piece in content)], " ")))
     if terms:
-        shown["glossary"] = ("Glossary", [explained(terms)])
+        shown["glossary"] = ("Glossary", [definition_list(terms)])
     links = [tag("a", heading, href=f"#{anchor}") for anchor, (heading, _) in shown.items()]
-    heading = join([named(title, 80), tag("small", kind) if kind else None])
+    heading = join([name_html(title, 80), tag("small", kind) if kind else None])
     body = tag("header", tag("h1", heading), opened, tag("nav", join(links, " ")))
     for anchor, (called, content) in shown.items():
         part = tag("section", tag("h2", called), "\n", join(content, "\n"), id=anchor)
@@ -43,7 +43,7 @@ def write_page(
     head = [
         Html('<meta charset="utf-8">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        tag("title", short(title, 80) + (f": {kind}" if kind else "")),
+        tag("title", shorten(title, 80) + (f": {kind}" if kind else "")),
         Html(f"<style>{CSS}{MAP_CSS}</style>"),
     ]
     page = ["<!DOCTYPE html>", '<html lang="en">', "<head>", *head, "</head>", "<body>", body, "</body>", "</html>", ""]
@@ -60,7 +60,7 @@ def opening(
     roles : definitions that the figures need
     """
     seen = set[str]()
-    told = [tag("p", linked(as_sentence(one_line(text)), seen)) for text in said]
+    told = [tag("p", link_terms(as_sentence(one_line(text)), seen)) for text in said]
     words = [tag("div", *told, class_="said")] if said else []
     shown = [tag("div", *pictures, class_="panels")] if pictures else []
     warned = [
@@ -72,7 +72,7 @@ def opening(
         *words,
         *([] if roles is None else [roles]),
         *shown,
-        tag("p", linked(lead, seen), class_=None if said else "lead"),
+        tag("p", link_terms(lead, seen), class_=None if said else "lead"),
         *warned,
     ]
 
@@ -92,7 +92,7 @@ def rerun(command: str) -> list[Html]:
     return [tag("pre", tag("code", command))] if command else []
 
 
-def drawn(
+def draw_figure(
     name: str, make: Callable[[], Figure | None], folder: Path, caption: str, *, half: bool = False, small: bool = False
 ) -> list[Html]:
     """Draw a figure into the folder and return it with its caption; an empty list if there is nothing to draw.
@@ -105,7 +105,7 @@ def drawn(
     shown = tag("div", tag("img", src=image.uri, alt=caption.split(". ")[0]), class_="wide")
     files = tag("span", f" Files: figures/{name}.svg, .png", class_="files")
     class_ = "small" if small else "half" if half else None
-    return [tag("figure", shown, tag("figcaption", linked(caption), files), class_=class_)]
+    return [tag("figure", shown, tag("figcaption", link_terms(caption), files), class_=class_)]
 
 
 def _text(content: Html) -> str:

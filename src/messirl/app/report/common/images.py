@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from messirl._files import beside
-from messirl.app.report.common.dark_mode_svg import by_night
+from messirl._files import atomic_path
+from messirl.app.report.common.dark_mode_svg import add_dark_mode
 from messirl.app.report.common.method_style import RC
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Image:
     @property
     def uri(self) -> str:
         """The SVG with its dark theme as a data URI, which needs no file and no network."""
-        return "data:image/svg+xml;base64," + base64.b64encode(by_night(self.svg)).decode()
+        return "data:image/svg+xml;base64," + base64.b64encode(add_dark_mode(self.svg)).decode()
 
 
 def render(name: str, make: Callable[[], Figure | None], folder: Path | None = None) -> Image | None:
@@ -77,5 +77,5 @@ def formats(figure: Figure) -> tuple[bytes, bytes]:
 
 def write_bytes(target: Path, data: bytes) -> None:
     """Write a temporary file and rename it, so that a full disk leaves the old file intact."""
-    with beside(target) as part:
+    with atomic_path(target) as part:
         part.write_bytes(data)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from messirl.app.report.common.axes import ADDS, BLUE, INK, name_bars, panels
-from messirl.app.report.common.feature_labels import short
+from messirl.app.report.common.feature_labels import shorten
 from messirl.inference.paired_gain import Gain
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def gains_figure(rows: Sequence[tuple[str, Gain]], label: str, bold: str | None 
     ax.axvline(0.0, color=INK, linewidth=0.9)
     low, high = _limits([gain for _, gain in known])
     for place, (_, gain) in enumerate(known):
-        colour = OPEN if not gain.clear else BLUE if gain.mean > 0 else ADDS
+        colour = OPEN if not gain.significant else BLUE if gain.mean > 0 else ADDS
         if not low <= gain.mean <= high:
             left = gain.mean < low
             words = f"◂ {gain.mean:.2g}" if left else f"{gain.mean:.2g} ▸"
@@ -42,9 +42,9 @@ def gains_figure(rows: Sequence[tuple[str, Gain]], label: str, bold: str | None 
         if np.isfinite([gain.low, gain.high]).all():
             ends = np.clip([gain.low, gain.high], low, high)
             ax.plot(ends, [place, place], color=colour, linewidth=1.6, solid_capstyle="butt", zorder=2)
-        inside = colour if gain.clear else "white"
+        inside = colour if gain.significant else "white"
         ax.plot([gain.mean], [place], "o", markersize=6, color=colour, markerfacecolor=inside, zorder=3)
-    name_bars(ax, [short(name, 30) for name, _ in known])
+    name_bars(ax, [shorten(name, 30) for name, _ in known])
     for tick, (name, _) in zip(ax.get_yticklabels(), known, strict=True):
         tick.set_fontweight("bold" if name == bold else "normal")
     ax.set_xlim(low, high)

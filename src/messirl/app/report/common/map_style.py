@@ -9,7 +9,7 @@ import numpy as np
 
 from messirl import plot
 from messirl._types import Floats, Ints
-from messirl.app.report.common.feature_labels import short
+from messirl.app.report.common.feature_labels import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ def dot_diameter(at: Floats, around: Floats, width: float, height: float) -> flo
     return float(np.clip(0.5 * spacing(at) * scale * 72, 1.0, 9.0))
 
 
-def say_axes(ax: Axes, *, y_down: bool = False) -> None:
+def label_axes(ax: Axes, *, y_down: bool = False) -> None:
     """Label the directions of x and y beside a map, and invert it if y grows downwards."""
     if y_down and not ax.yaxis_inverted():
         ax.invert_yaxis()
@@ -105,7 +105,7 @@ def write_names(
     for s in order[:LOOKED].tolist():
         if len(done) >= NAMES:
             break
-        text = short(names(s), LONGEST)
+        text = shorten(names(s), LONGEST)
         wide, high = (length * point for length in _measured(text))
         for right, up in around:
             reach = radius[s] + GAP * point
@@ -173,7 +173,7 @@ def _measured(text: str) -> tuple[float, float]:
 def _fitting(name: str, room: float) -> str | None:
     """Return the name shortened to fit into `room` points; None if hardly anything would be left."""
     for most in range(LONGEST, SHORTEST - 1, -1):
-        text = short(name, most)
+        text = shorten(name, most)
         if _measured(text)[0] <= room:
             return text
         if len(text) <= SHORTEST:

@@ -19,7 +19,7 @@ DOMAIN_NAMES = {"highway": "Highway", "gridworld": "Grid-world", "pit": "Pit", "
 
 
 @dataclass(frozen=True)
-class Look:
+class MethodStyle:
     """Label and line style of one method."""
 
     label: str
@@ -34,16 +34,16 @@ class Look:
         return {"color": self.colour, "linestyle": self.dashes, "linewidth": self.width, "marker": self.marker}
 
 
-LOOKS = {
-    "MaxEnt": Look(METHODS["MaxEnt"].label, "#000000", "x", (0, (5, 1.5))),
-    "MESSIMAX": Look("MESSIMAX", "#0072B2", "s"),
-    "MESSI-mu1": Look("MESSI(μ1)", "#D55E00", "o"),
-    "MESSI-mu2": Look("MESSI(μ2)", "#009E73", "^", (0, (6, 1.5, 1, 1.5))),
-    "MESSI-mu3": Look("MESSI(μ3)", "#CC79A7", "D", (0, (1.5, 1))),
-    "Ridge": Look(METHODS["Ridge"].label, "#E69F00", "+", (0, (4, 1.5)), 1.0),
-    "RidgeStd": Look(METHODS["RidgeStd"].label, "#56B4E9", "P", (0, (5, 1.5, 1, 1.5)), 1.0),
-    "Complete": Look(METHODS["Complete"].label, "#555555", "v", (0, (3, 1, 1, 1, 1, 1)), 1.0),
-    "Pooling": Look(METHODS["Pooling"].label, "#999999", "d", "-", 0.8),
+STYLES = {
+    "MaxEnt": MethodStyle(METHODS["MaxEnt"].label, "#000000", "x", (0, (5, 1.5))),
+    "MESSIMAX": MethodStyle("MESSIMAX", "#0072B2", "s"),
+    "MESSI-mu1": MethodStyle("MESSI(μ1)", "#D55E00", "o"),
+    "MESSI-mu2": MethodStyle("MESSI(μ2)", "#009E73", "^", (0, (6, 1.5, 1, 1.5))),
+    "MESSI-mu3": MethodStyle("MESSI(μ3)", "#CC79A7", "D", (0, (1.5, 1))),
+    "Ridge": MethodStyle(METHODS["Ridge"].label, "#E69F00", "+", (0, (4, 1.5)), 1.0),
+    "RidgeStd": MethodStyle(METHODS["RidgeStd"].label, "#56B4E9", "P", (0, (5, 1.5, 1, 1.5)), 1.0),
+    "Complete": MethodStyle(METHODS["Complete"].label, "#555555", "v", (0, (3, 1, 1, 1, 1, 1)), 1.0),
+    "Pooling": MethodStyle(METHODS["Pooling"].label, "#999999", "d", "-", 0.8),
 }
 EM_METHOD = re.compile(r"EM-(\d+)(-mu2)?")
 EM_MARKERS = "<>*pH"
@@ -52,19 +52,19 @@ EM_COLOURS = ("#F4A6B8", "#E56AA6", "#BE2F8E", "#7F1079", "#3D0052")  # light to
 UNKNOWN = ("#777777", "*", (0, (2, 2)))
 
 
-def look(method: str, etas: tuple[int, ...] = ()) -> Look:
+def style_of(method: str, etas: tuple[int, ...] = ()) -> MethodStyle:
     """Return the style of a method, for either solver. `etas`: all η in the figure, coloured from light to dark."""
     plain = method.removesuffix(EXACT)
-    if plain in LOOKS:
-        return LOOKS[plain]
+    if plain in STYLES:
+        return STYLES[plain]
     found = EM_METHOD.fullmatch(plain)
     if found is None:
         colour, marker, dashes = UNKNOWN
-        return Look(plain, colour, marker, dashes, 0.9)
+        return MethodStyle(plain, colour, marker, dashes, 0.9)
     eta = int(found[1])
     rank = etas.index(eta) if eta in etas else 0
     place = round(rank * (len(EM_COLOURS) - 1) / max(len(etas) - 1, 1))
-    return Look(f"{eta}-{METHODS['EM'].label}", EM_COLOURS[place], EM_MARKERS[place], EM_DASHES[place], 1.0)
+    return MethodStyle(f"{eta}-{METHODS['EM'].label}", EM_COLOURS[place], EM_MARKERS[place], EM_DASHES[place], 1.0)
 
 
 def eta_of(method: str) -> int | None:
@@ -81,7 +81,7 @@ def domain_name(domain: str) -> str:
     return DOMAIN_NAMES.get(domain, domain)
 
 
-def in_order(domains: list[str]) -> list[str]:
+def sort_domains(domains: list[str]) -> list[str]:
     """Sort domains: in the order of the paper, then by name."""
     known = list(DOMAIN_NAMES)
     return sorted(domains, key=lambda d: (known.index(d) if d in known else len(known), d))

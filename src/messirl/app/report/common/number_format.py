@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from messirl._formatting import decimals, nats, percentage
+from messirl._formatting import decimals, format_nats, percentage
 from messirl.paper.experiments.curves import Interval
 
 MOST = 5  # decimals
@@ -29,7 +29,7 @@ def score(value: float, places: int = 4, *, signed: bool = False) -> str:
     """Format with fixed decimals, but with more where a nonzero value would round to zero."""
     if not math.isfinite(value):
         return fixed(value, places)
-    return nats(value, places, signed=signed).replace("-", "−")
+    return format_nats(value, places, signed=signed).replace("-", "−")
 
 
 def share(value: float, places: int = 2) -> str:
@@ -71,7 +71,7 @@ def rounded(value: float | None, digits: int = 4) -> str:
     return "0" if value == 0 else f"{value:#.{digits}g}".rstrip(".").replace("-", "−")
 
 
-def many(n: int, what: str) -> str:
+def count_with_noun(n: int, what: str) -> str:
     """Return a count with its noun: `1 state`, `2,000 states`."""
     return f"{n:,} {what}{'s' if n != 1 else ''}"
 

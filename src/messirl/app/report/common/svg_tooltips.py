@@ -30,7 +30,7 @@ figure .map rect:hover { stroke: var(--ink); stroke-width: 1; vector-effect: non
 
 
 @dataclass(frozen=True)
-class Spot:
+class HoverArea:
     """A hover area, in fractions of the width and height from the upper left corner, and its tooltip."""
 
     x: float
@@ -40,7 +40,7 @@ class Spot:
     text: str
 
 
-def spots_of(ax: Axes, at: Floats, said: Callable[[int], str], reach: float) -> list[Spot]:
+def hover_areas(ax: Axes, at: Floats, said: Callable[[int], str], reach: float) -> list[HoverArea]:
     """Return one hover area per place (n, 2) of a map whose layout is done; none if there are too many places.
 
     said : returns the tooltip of place i
@@ -55,12 +55,12 @@ def spots_of(ax: Axes, at: Floats, said: Callable[[int], str], reach: float) -> 
     wide, high = figure.bbox.size
     low, size = (centre - half) / [wide, high], 2 * half / [wide, high]
     return [
-        Spot(float(x), float(1.0 - y - dy), float(dx), float(dy), said(i))
+        HoverArea(float(x), float(1.0 - y - dy), float(dx), float(dy), said(i))
         for i, ((x, y), (dx, dy)) in enumerate(zip(low, size, strict=True))
     ]
 
 
-def over(parts: list[Html], spots: list[Spot]) -> list[Html]:
+def add_tooltips(parts: list[Html], spots: list[HoverArea]) -> list[Html]:
     """Return the figure with an overlay of these hover areas."""
     if not spots or not parts:
         return parts

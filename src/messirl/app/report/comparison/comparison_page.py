@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from messirl.app.report.common.feature_labels import named
-from messirl.app.report.common.glossary import linked
-from messirl.app.report.common.html_page import drawn, opening, rerun, write_page, written_with
+from messirl.app.report.common.feature_labels import name_html
+from messirl.app.report.common.glossary import link_terms
+from messirl.app.report.common.html_page import draw_figure, opening, rerun, write_page, written_with
 from messirl.app.report.common.interval_plot import BETTER, gains_figure
 from messirl.app.report.common.markup import Html, join, row, table, tag
-from messirl.app.report.common.number_format import as_sentence, fixed, many
+from messirl.app.report.common.number_format import as_sentence, count_with_noun, fixed
 from messirl.app.report.comparison.rank_figure import ranks_figure
-from messirl.app.workflow.comparison_record import ContestRecord, label, main_measure
+from messirl.app.workflow.comparison_record import ComparisonRecord, label, main_measure
 from messirl.inference.paired_gain import Gain
-from messirl.paper.experiments.benchmark_tasks import QUALITIES, WORLDS
-from messirl.paper.experiments.rankings import Cell, Standing
+from messirl.paper.experiments.benchmark_tasks import QUALITIES, TASKS
+from messirl.paper.experiments.rankings import Cell, MethodResult
 
 PERFORMANCE = (
     "Performance is the return of the learnt policy under the true reward, scaled so that 1 is the expert and 0 is "
@@ -29,7 +29,7 @@ MEASURES = (
     "counts of the policy and of held-out experts, scaled so that 1 is chance. MDPs solved and CPU seconds are per "
     "run, including the choice of hyperparameters."
 )
-KNOBS = (
+HYPERPARAMETERS = (
     "The hyperparameters of every method were chosen in the same way, from the experts only: by five-fold "
     "cross-validation, or the defaults with fewer than five experts"
 )
@@ -37,7 +37,7 @@ BELOW = ". Those chosen most often are below the name of the method."
 BOLD = "The best mean of every column is bold; its interval shows whether it is significantly the best."
 
 
-def write_contest_report(record: ContestRecord, out: Path) -> Path:
+def write_comparison_report(record: ComparisonRecord, out: Path) -> Path:
     """Draw the figures into out/figures, write out/report.html and return its path."""
     folder, one = out / "figures", len(record.cells) == 1
     parts = {
@@ -53,13 +53,13 @@ def write_contest_report(record: ContestRecord, out: Path) -> Path:
     return write_page(out / "report.html", record.title, kind, first, parts)
 
 
-def _told(record: ContestRecord) -> list[Html]:
+def _told(record: ComparisonRecord) -> list[Html]:
     """Explain the measures; for a single cell, add the table of all methods."""
     if len(record.cells) > 1:
-        return [tag("p", linked(f"{PERFORMANCE} {BOLD} {KNOBS}."))]
+        return [tag("p", link_terms(f"{PERFORMANCE} {BOLD} {HYPERPARAMETERS}."))]
     cell = record.cells[0]
-    words = [*([PERFORMANCE] if cell.truth else []), MEASURES, KNOBS + BELOW]
-    return [tag("p", linked(" ".join(words))), *_whole(cell)]
+    words = [*([PERFORMANCE] if cell.truth else []), MEASURES, HYPERPARAMETERS + BELOW]
+    return [tag("p", link_terms(" ".join(words))), *_whole(cell)]
 
 
 def _gains(cell: Cell, folder: Path) -> list[Html]:
@@ -69,15 +69,15 @@ def _gains(cell: Cell, folder: Path) -> list[Html]:
         f"Which is better? The difference of every method from {label(cell.base)}, paired by run, with 95 % intervals. "
         "Blue is significantly better, orange significantly worse, hollow neither."
     )
-    return drawn("gains", partial(gains_figure, rows, words), folder, caption, small=True)
+    return draw_figure("gains", partial(gains_figure, rows, words), folder, caption, small=True)
 
 
-def _ranks(record: ContestRecord, folder: Path) -> list[Html]:
+def _ranks(record: ComparisonRecord, folder: Path) -> list[Html]:
     caption = (
         "Ranks. The mean rank of every method over all problems, by performance, with 95 % intervals over runs. The "
         "best method overall is on top."
     )
-    return drawn("ranks", partial(ranks_figure, record), folder, caption)
+    return draw_figure("ranks", partial(ranks_figure, record), folder, caption)
 
 
 def _whole(cell: Cell) -> list[Html]:
@@ -89,10 +89,12 @@ def _whole(cell: Cell) -> list[Html]:
     return [tag("p", say), table([row(*(head for head in heads if head), head=True)], rows, "results")]
 
 
-def _line(cell: Cell, one: Standing) -> Html:
+def _line(cell: Cell, one: MethodResult) -> Html:
     _, over = main_measure(cell, one)
     cells = [
-        join([named(label(one.method)), *([tag("br"), tag("span", one.knobs, class_="note")] if one.knobs else [])]),
+        join(
+            [name_html(label(one.method)), *([tag("br"), tag("span", one.knobs, class_="note")] if one.knobs else [])]
+        ),
         *([_number(one.performance)] if cell.truth else []),
         "–" if one.method == cell.base else _number(over, signed=True),
         _number(one.score),
@@ -114,10 +116,10 @@ def _number(gain: Gain, *, signed: bool = False) -> Html:
     return join([mean, tag("br"), tag("span", around, class_="note")])
 
 
-def _tables(record: ContestRecord) -> dict[str, tuple[str, Sequence[Html]]]:
+def _tables(record: ComparisonRecord) -> dict[str, tuple[str, Sequence[Html]]]:
     """Return a table of performance per number of experts and kind of unlabelled trajectories."""
     out: dict[str, tuple[str, Sequence[Html]]] = {}
-    problems = sorted({cell.problem for cell in record.cells}, key=WORLDS.index)
+    problems = sorted({cell.problem for cell in record.cells}, key=TASKS.index)
     for n in sorted({cell.experts for cell in record.cells}):
         content: list[Html] = []
         for quality in QUALITIES:
@@ -128,7 +130,7 @@ def _tables(record: ContestRecord) -> dict[str, tuple[str, Sequence[Html]]]:
                     tag("h3", f"Unlabelled trajectories: {quality}"),
                     table([row("", *problems, head=True)], rows, "results"),
                 ]
-        out[f"experts-{n}"] = (f"Performance with {many(n, 'expert')}", content)
+        out[f"experts-{n}"] = (f"Performance with {count_with_noun(n, 'expert')}", content)
     return out
 
 
@@ -147,12 +149,12 @@ def _failures(cells: Sequence[Cell]) -> list[Html]:
     for cell in cells:
         for one in cell.standings:
             if one.failure:
-                place = f"{cell.problem}, {cell.unlabelled}, {many(cell.experts, 'expert')}"
+                place = f"{cell.problem}, {cell.unlabelled}, {count_with_noun(cell.experts, 'expert')}"
                 found.setdefault((label(one.method), one.failure), []).append(place)
     rows = [row(method, why, "; ".join(places[:6])) for (method, why), places in found.items()]
     return [table([row("method", "error", "problems", head=True)], rows, "fit")] if rows else []
 
 
-def _origin(record: ContestRecord) -> Html:
+def _origin(record: ComparisonRecord) -> Html:
     rows = [row(name, str(value)) for name, value in record.origin.items()]
     return table([], [*rows, row("seconds", fixed(record.seconds, 1))], "fit")

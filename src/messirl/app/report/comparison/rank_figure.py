@@ -8,7 +8,7 @@ import numpy as np
 
 from messirl.app.report.common.axes import name_bars, panels
 from messirl.app.report.common.method_style import WIDTH
-from messirl.app.workflow.comparison_record import OVERALL, ContestRecord, label, part_of
+from messirl.app.workflow.comparison_record import OVERALL, ComparisonRecord, label, part_of
 from messirl.paper.experiments.benchmark_tasks import QUALITIES
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ LOOKS = (("#56B4E9", "o"), ("#0072B2", "s"), ("#222222", "D"), ("#777777", "^"))
 APART = 0.22  # between the marks of one method, where two methods are 1 apart
 
 
-def ranks_figure(record: ContestRecord) -> Figure | None:
+def ranks_figure(record: ComparisonRecord) -> Figure | None:
     """Draw mean ranks with their 95 % intervals over runs, the best method on top."""
     from matplotlib.lines import Line2D
 

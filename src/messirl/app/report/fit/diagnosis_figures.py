@@ -9,7 +9,7 @@ import numpy as np
 from messirl._formatting import whole_per_cent
 from messirl._types import Floats, Ints
 from messirl.app.report.common.axes import BLUE, INK, bars, name_bars, panels
-from messirl.app.report.common.feature_labels import short
+from messirl.app.report.common.feature_labels import shorten
 from messirl.app.report.common.interval_plot import SMALL
 from messirl.app.report.common.method_style import WIDTH
 from messirl.app.report.fit.fit_figures import MANY
@@ -30,12 +30,12 @@ EDGE = 0.01  # fraction of trajectories on either side that may be drawn at the 
 AGREEMENT = "agreement with the expert policy (nats per step)"
 
 
-def likeness_figure(record: DiagnosisRecord) -> Figure | None:
+def agreement_figure(record: DiagnosisRecord) -> Figure | None:
     """Draw a histogram of the agreement of unlabelled trajectories with the expert policy."""
-    values = record.diagnosis.likeness.unlabelled
+    values = record.diagnosis.agreement_with_experts.unlabelled
     if not np.isfinite(values).any():
         return None
-    low, high = likeness_limits(record)
+    low, high = agreement_limits(record)
     width = (high - low) / np.clip(2 * np.sqrt(values.size), 10, 40)
     bins = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)  # zero is an edge between bars
     low, high = float(bins[0]), float(bins[-1])
@@ -54,10 +54,10 @@ def likeness_figure(record: DiagnosisRecord) -> Figure | None:
 def share_figure(record: DiagnosisRecord) -> Figure | None:
     """Draw the share of the penalty against agreement with the expert policy."""
     found = record.diagnosis
-    values = found.likeness.unlabelled
+    values = found.agreement_with_experts.unlabelled
     if not np.isfinite(values).any() or not found.share.any():
         return None
-    low, high = likeness_limits(record)
+    low, high = agreement_limits(record)
     x, y = np.clip(values, low, high), 100.0 * found.share
     figure, ax = panels(WIDTH * 0.8, 2.6)
     ax.axvline(0.0, color=INK, linewidth=0.9)
@@ -77,7 +77,7 @@ def share_figure(record: DiagnosisRecord) -> Figure | None:
     for j in _apart(np.argsort(-found.share, kind="stable")[: 2 * NAMED], x / (high - low), y / y.max())[:NAMED]:
         left = x[j] > 0.5 * (low + high)
         ax.annotate(
-            short(record.ids[j], 16),
+            shorten(record.ids[j], 16),
             (x[j], y[j]),
             (-4 if left else 4, 0),
             textcoords="offset points",
@@ -99,10 +99,10 @@ def influence_figure(record: DiagnosisRecord) -> Figure | None:
         return None
     from matplotlib.patches import Patch
 
-    alike = record.diagnosis.likeness.alike[order]
+    alike = record.diagnosis.agreement_with_experts.alike[order]
     figure, ax = panels(SMALL, 0.85 + 0.16 * max(len(order), 3))
     ax.barh(np.arange(len(order)), record.diagnosis.influence[order], color=np.where(alike, BLUE, UNLIKE), height=0.68)
-    name_bars(ax, [short(record.ids[j], 28) for j in order])
+    name_bars(ax, [shorten(record.ids[j], 28) for j in order])
     kinds = [Patch(color=BLUE, label="agrees with the expert policy"), Patch(color=UNLIKE, label="does not")]
     figure.legend(handles=kinds, loc="outside upper right", ncols=2, handlelength=1.0)
     ax.locator_params(axis="x", nbins=5)
@@ -125,7 +125,7 @@ def directions_figure(record: DiagnosisRecord) -> Figure | None:
         weights = [weight for _, weight in parts]
         bars(ax, np.array(weights), np.full(most, True))
         ax.axvline(0.0, color=INK, linewidth=0.6)
-        name_bars(ax, [short(name, 26) for name, _ in parts])
+        name_bars(ax, [shorten(name, 26) for name, _ in parts])
         ax.set_xlim(-1.05, 1.05)
         ax.set_xticks([-1.0, -0.5, 0.0, 0.5, 1.0])
         ax.set_title(f"shrunk by {whole_per_cent(direction.shrinkage)}", loc="left")
@@ -137,11 +137,11 @@ def directions_figure(record: DiagnosisRecord) -> Figure | None:
     return figure
 
 
-def likeness_limits(record: DiagnosisRecord) -> tuple[float, float]:
+def agreement_limits(record: DiagnosisRecord) -> tuple[float, float]:
     """Return limits of the axis of agreement that show nearly all trajectories, zero and the held-out experts."""
-    values: Floats = record.diagnosis.likeness.unlabelled
+    values: Floats = record.diagnosis.agreement_with_experts.unlabelled
     finite = values[np.isfinite(values)]
-    anchors = [0.0, record.diagnosis.likeness.expert]
+    anchors = [0.0, record.diagnosis.agreement_with_experts.expert]
     low, high = np.quantile(finite, [EDGE, 1.0 - EDGE])
     middle = max(high, *anchors) - min(low, *anchors) or 1.0
     # Values only slightly outside are shown in place.
@@ -152,10 +152,10 @@ def likeness_limits(record: DiagnosisRecord) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def beyond(record: DiagnosisRecord) -> int:
+def count_beyond_limits(record: DiagnosisRecord) -> int:
     """Return the number of trajectories far outside the limits, which are drawn at the edge."""
-    low, high = likeness_limits(record)
-    values = record.diagnosis.likeness.unlabelled
+    low, high = agreement_limits(record)
+    values = record.diagnosis.agreement_with_experts.unlabelled
     return int(((values < low) | (values > high)).sum())
 
 
@@ -177,7 +177,7 @@ def _apart(order: Ints, x: Floats, y: Floats) -> list[int]:
 
 
 def _experts(ax: Axes, record: DiagnosisRecord) -> None:
-    level = record.diagnosis.likeness.expert
+    level = record.diagnosis.agreement_with_experts.expert
     ax.axvline(level, color=INK, linewidth=1.1, linestyle=(0, (4, 1.5)))
     ax.annotate(
         "held-out experts",

@@ -9,9 +9,9 @@ import numpy as np
 
 from messirl._formatting import whole_per_cent
 from messirl._types import Ints
-from messirl.app.report.common.feature_labels import named
-from messirl.app.report.common.glossary import linked
-from messirl.app.report.common.html_page import drawn, opening, rerun, write_page, written_with
+from messirl.app.report.common.feature_labels import name_html
+from messirl.app.report.common.glossary import link_terms
+from messirl.app.report.common.html_page import draw_figure, opening, rerun, write_page, written_with
 from messirl.app.report.common.interval_plot import BETTER, gains_figure
 from messirl.app.report.common.markup import Html, join, row, table, tag
 from messirl.app.report.common.number_format import as_sentence, fixed, rounded, score, share
@@ -54,23 +54,23 @@ def _pictures(record: DiagnosisRecord, folder: Path) -> list[Html]:
             f"{found.use.alone} (experts only), with its 95 % interval."
         )
         rows = [("with them", found.use.gain)]
-        shown += drawn("use", partial(gains_figure, rows, BETTER), folder, caption, small=True)
+        shown += draw_figure("use", partial(gains_figure, rows, BETTER), folder, caption, small=True)
     caption = (
         "Agreement with the expert policy. How much better a model fitted to the experts only predicts each unlabelled "
         "trajectory than chance does, before shrinkage. Blue is above zero. The dashed line is the mean of held-out "
         "experts."
     )
-    beyond = figures.beyond(record) if np.isfinite(found.likeness.unlabelled).any() else 0
+    beyond = figures.count_beyond_limits(record) if np.isfinite(found.agreement_with_experts.unlabelled).any() else 0
     if beyond:
         caption += f" Far outside, and drawn at the edge: {beyond:,}."
-    return shown + drawn("likeness", partial(figures.likeness_figure, record), folder, caption, small=True)
+    return shown + draw_figure("likeness", partial(figures.agreement_figure, record), folder, caption, small=True)
 
 
 def _verdict(record: DiagnosisRecord) -> list[Html]:
     """Return the evidence for the verdict, except the sentence that opens the page."""
     found = record.diagnosis
     first = None if found.use is None else found.use.sentence
-    return [tag("ul", *(tag("li", linked(f"{as_sentence(text)}.")) for text in found.evidence if text != first))]
+    return [tag("ul", *(tag("li", link_terms(f"{as_sentence(text)}.")) for text in found.evidence if text != first))]
 
 
 def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:
@@ -80,9 +80,9 @@ def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:
         "Shares. The share of the penalty against agreement, per trajectory. Trajectories at the top determine the "
         "penalty most. Those at the top left do so although they do not agree with the expert policy."
     )
-    out = drawn("shares", partial(figures.share_figure, record), folder, caption, half=True)
-    out += [tag("p", linked(text)) for text in _ranking(record)]
-    if record.diagnosis.likeness.agreement.between == 0.0:  # every value is the mean
+    out = draw_figure("shares", partial(figures.share_figure, record), folder, caption, half=True)
+    out += [tag("p", link_terms(text)) for text in _ranking(record)]
+    if record.diagnosis.agreement_with_experts.agreement.between == 0.0:  # every value is the mean
         out += [tag("h3", "Agreement"), _table(record, most)]
     else:
         out += [tag("h3", "Highest agreement"), _table(record, most)]
@@ -95,13 +95,13 @@ def _trajectories(record: DiagnosisRecord, folder: Path) -> list[Html]:
             f"is fitted again; {measured}. Blue trajectories agree with the expert policy."
         )
         out += [tag("h3", "Most influential"), _table(record, influential[:SHOWN])]
-        out += drawn("influence", partial(figures.influence_figure, record), folder, caption, small=True)
+        out += draw_figure("influence", partial(figures.influence_figure, record), folder, caption, small=True)
     return out
 
 
 def _ranking(record: DiagnosisRecord) -> list[str]:
     """Explain how trajectories are ranked by agreement with the expert policy."""
-    found = record.diagnosis.likeness.agreement
+    found = record.diagnosis.agreement_with_experts.agreement
     if not np.isfinite([found.mean, found.between, found.within]).all():
         return []
     differ = f"Agreement varies between trajectories with a standard deviation of {rounded(found.between, 2)}."
@@ -134,7 +134,7 @@ def _directions(record: DiagnosisRecord, folder: Path) -> list[Html]:
     )
     return [
         tag("p", say),
-        *drawn("directions", partial(figures.directions_figure, record), folder, caption),
+        *draw_figure("directions", partial(figures.directions_figure, record), folder, caption),
         table([row("shrunk by", "direction", head=True)], rows, "fit"),
     ]
 
@@ -149,11 +149,11 @@ def _table(record: DiagnosisRecord, order: Ints) -> Html:
         cells += [score(one["likeness"], 3, signed=True), "–" if np.isnan(one["steps"]) else f"{one['steps']:,}"]
         cells += [share(one["share"])]
         cells += [score(one["similarity"], 3), rounded(None if np.isnan(one["influence"]) else one["influence"], 3)]
-        rows.append(row(named(record.ids[j]), *cells))
+        rows.append(row(name_html(record.ids[j]), *cells))
     return table([row("trajectory", *columns, head=True)], rows, "fit numbers")
 
 
 def _made_of(parts: list[tuple[str, float]]) -> Html:
     """Return the weights of a direction: `+0.71 water, −0.70 home`."""
-    weights = [join([tag("b", score(weight, 2, signed=True)), " ", named(name, 28)]) for name, weight in parts]
+    weights = [join([tag("b", score(weight, 2, signed=True)), " ", name_html(name, 28)]) for name, weight in parts]
     return join(weights, ", ")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from messirl.app.report.common.feature_labels import named
-from messirl.app.report.common.html_page import drawn, opening, rerun, write_page, written_with
+from messirl.app.report.common.feature_labels import name_html
+from messirl.app.report.common.html_page import draw_figure, opening, rerun, write_page, written_with
 from messirl.app.report.common.interval_plot import BETTER
 from messirl.app.report.common.markup import row, table
-from messirl.app.report.common.number_format import many, score, share
+from messirl.app.report.common.number_format import count_with_noun, score, share
 from messirl.app.report.fit.verdict_figures import spread_figure
 from messirl.app.workflow.evaluation_record import EvaluationRecord
 
@@ -21,7 +21,7 @@ def write_evaluation_report(record: EvaluationRecord, title: str, out: Path) -> 
         "above the bars is the mean over all steps, with its 95 % interval."
     )
     figure = partial(spread_figure, record.each, record.gain, BETTER)
-    pictures = drawn("chance", figure, out / "figures", caption, small=True)
+    pictures = draw_figure("chance", figure, out / "figures", caption, small=True)
     numbers = {
         "trajectories": f"{record.trajectories:,}",
         "steps": f"{record.steps:,}",
@@ -34,12 +34,12 @@ def write_evaluation_report(record: EvaluationRecord, title: str, out: Path) -> 
         "scores": ("Scores", [table([], [row(name, value) for name, value in numbers.items()], "fit")]),
         "about": (
             "What was evaluated",
-            [table([], [row(name, named(text, 120)) for name, text in about.items()], "fit")],
+            [table([], [row(name, name_html(text, 120)) for name, text in about.items()], "fit")],
         ),
         "environment": ("Environment", [written_with()]),
         "rerun": ("How to run it again", rerun(record.command)),
     }
-    lead = f"A saved model was evaluated on {many(record.steps, 'step')} of {record.folder}."
+    lead = f"A saved model was evaluated on {count_with_noun(record.steps, 'step')} of {record.folder}."
     warned = [f"The problem differs from the one that the model was fitted to: {', '.join(record.differences)}."]
     first = opening(record.in_words, pictures, lead, warned if record.differences else [])
     return write_page(out / "report.html", title, "evaluation", first, parts)

@@ -11,11 +11,11 @@ import numpy as np
 from messirl import plot
 from messirl._types import Floats
 from messirl.app.report.common.axes import BLUE, INK, bars, name_bars, panels
-from messirl.app.report.common.feature_labels import short
-from messirl.app.report.common.html_page import drawn
+from messirl.app.report.common.feature_labels import shorten
+from messirl.app.report.common.html_page import draw_figure
 from messirl.app.report.common.interval_plot import SMALL
 from messirl.app.report.common.markup import Html
-from messirl.app.report.common.number_format import many, rounded, score
+from messirl.app.report.common.number_format import count_with_noun, rounded, score
 from messirl.app.workflow.narrative import feature_names
 from messirl.app.workflow.ranking import ALIKE
 from messirl.app.workflow.record import FitRecord, Score
@@ -44,7 +44,7 @@ def weights_figure(record: FitRecord) -> Figure:
         ax.errorbar(theta[known], place[known], xerr=half[known], fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8)
     ax.axvline(0.0, color=INK, linewidth=0.6)
     names = feature_names(record.model.mdp_)
-    name_bars(ax, [short(names[j], 24) for j in order])
+    name_bars(ax, [shorten(names[j], 24) for j in order])
     ax.locator_params(axis="x", nbins=6)
     ax.set_xlabel("weight θ: what one unit of the feature\nadds to the reward")
     return figure
@@ -65,7 +65,7 @@ def scores_figure(scores: list[Score]) -> Figure | None:
         if beyond:
             words = f"◂ {', '.join(beyond)}"
             ax.annotate(words, (low, place), (3, 0), textcoords="offset points", va="center", fontsize=7)
-    ax.set_yticks(range(len(scores)), [short(s.name, 26) for s in scores])
+    ax.set_yticks(range(len(scores)), [shorten(s.name, 26) for s in scores])
     ax.get_yticklabels()[0].set_fontweight("bold")
     ax.set_ylim(len(scores) - 0.5, -0.6)
     ax.set_xlim(low, high)
@@ -97,10 +97,11 @@ def convergence(record: FitRecord | RecordingsRecord, folder: Path) -> list[Html
     """Return the figure of the optimisation, with its end in the caption."""
     model = record.model
     caption = (
-        f"Convergence. The objective ends at {score(model.objective_)} after {many(model.n_iter_, 'iteration')}: "
+        f"Convergence. The objective ends at {score(model.objective_)} after "
+        f"{count_with_noun(model.n_iter_, 'iteration')}: "
         f"{model.termination_}."
     )
-    return drawn("convergence", partial(history_figure, record), folder, caption, small=True)
+    return draw_figure("convergence", partial(history_figure, record), folder, caption, small=True)
 
 
 def history_figure(record: FitRecord | RecordingsRecord) -> Figure:

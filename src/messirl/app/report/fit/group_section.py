@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from messirl.app.report.common.axes import ADDS, BLUE, INK, name_bars, panels
-from messirl.app.report.common.feature_labels import named, short
-from messirl.app.report.common.html_page import drawn
+from messirl.app.report.common.feature_labels import name_html, shorten
+from messirl.app.report.common.html_page import draw_figure
 from messirl.app.report.common.interval_plot import OPEN, SMALL
 from messirl.app.report.common.markup import Html, row, table, tag
 from messirl.app.report.common.number_format import as_sentence, rounded, score
@@ -34,10 +34,10 @@ def groups_section(found: list[Breakdown], folder: Path) -> list[Html]:
     """Return a figure and a table for every quantity that was broken down by a column."""
     out: list[Html] = []
     for one in found:
-        out.append(tag("h3", f"{one.title}, by {short(one.column)}"))
+        out.append(tag("h3", f"{one.title}, by {shorten(one.column)}"))
         out.append(tag("p", f"{as_sentence(one.sentence)}."))
-        caption = f"{one.title} by {short(one.column)}. {as_sentence(one.told)} {_tests(one)}"
-        out += drawn(f"by_{one.measure}", partial(groups_figure, one), folder, caption, small=True)
+        caption = f"{one.title} by {shorten(one.column)}. {as_sentence(one.told)} {_tests(one)}"
+        out += draw_figure(f"by_{one.measure}", partial(groups_figure, one), folder, caption, small=True)
         out.append(groups_table(one))
     return out
 
@@ -60,7 +60,7 @@ def groups_figure(found: Breakdown) -> Figure | None:
             look = "D" if group is found.whole else "o"
             fill = colour if sign else "white"
             ax.plot([mean], [place], marker=look, markersize=5.5, color=colour, markerfacecolor=fill, zorder=3)
-    name_bars(ax, [f"{short(group.name, 22)}  ({group.trajectories:,})" for group in rows])
+    name_bars(ax, [f"{shorten(group.name, 22)}  ({group.trajectories:,})" for group in rows])
     ax.locator_params(axis="x", nbins=5)
     ax.set_xlabel(UNITS[found.measure])
     return figure
@@ -69,7 +69,7 @@ def groups_figure(found: Breakdown) -> Figure | None:
 def groups_table(found: Breakdown) -> Html:
     """Return the table of all groups."""
     zero, several = found.measure in FROM_ZERO, len(found.groups) > 1
-    head = [short(found.column, 30), "trajectories", "steps", found.title.lower(), "95 % interval"]
+    head = [shorten(found.column, 30), "trajectories", "steps", found.title.lower(), "95 % interval"]
     head += ["p"] if zero else []
     head += ["difference from other groups", "95 % interval", "p", ""] if several else []
     rows = []
@@ -78,7 +78,7 @@ def groups_table(found: Breakdown) -> Html:
         cells += [_p(group.value_p)] if zero else []
         if several:
             cells += [*_value(group.difference, signed=True), _p(group.p), _word(found, group)]
-        rows.append(row(named(group.name, 36), *cells))
+        rows.append(row(name_html(group.name, 36), *cells))
     return table([row(*head, head=True)], rows, "fit numbers")
 
 

@@ -16,9 +16,17 @@ import scipy.sparse as sp
 from messirl import plot
 from messirl._types import Floats, Ints
 from messirl.app.report.common.axes import panels
-from messirl.app.report.common.map_style import AROUND, BETWEEN, dot_diameter, say_axes, spacing, tile_inks, write_names
+from messirl.app.report.common.map_style import (
+    AROUND,
+    BETWEEN,
+    dot_diameter,
+    label_axes,
+    spacing,
+    tile_inks,
+    write_names,
+)
 from messirl.app.report.common.method_style import WIDTH
-from messirl.app.report.common.svg_tooltips import Spot, spots_of
+from messirl.app.report.common.svg_tooltips import HoverArea, hover_areas
 from messirl.app.report.fit.fit_figures import MANY
 from messirl.app.workflow.ranking import ranked
 from messirl.app.workflow.record import FitRecord
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_MOVES = 50_000  # transitions above which they are left out, since they would be a grey cloud
+MOST_TRANSITIONS = 50_000  # transitions above which they are left out, since they would be a grey cloud
 MARKED = 12  # starts or ends above which they are not marked
 LOCAL = 0.9  # least share of transitions of a grid to neighbouring cells, and of neighbours that are joined
 BROAD = 1.8  # width by height above which two maps are stacked
@@ -35,7 +43,7 @@ SPREAD = 20.0  # ratio of the largest to the median visits above which their sca
 START, END = "#009E73", "#D55E00"
 
 
-class Ground:
+class BaseMap:
     """The states of a fit that have coordinates, and how they are drawn.
 
     at : (n, 2) coordinates
@@ -45,9 +53,9 @@ class Ground:
 
     def __init__(self, record: FitRecord) -> None:
         self.record = record
-        self.here = record.placed
+        self.here = record.states_on_map
         self.at = np.asarray(record.xy, dtype=np.float64)[self.here]
-        self.shown = Shown(record)
+        self.shown = MappedModel(record)
         self.diameter = 5.0  # of a dot, in points; set by `figure`
 
     @cached_property
@@ -112,7 +120,7 @@ class Ground:
 
     def moves(self, ax: Axes) -> None:
         """Draw the transitions below the dots."""
-        if not self.tiles and self.shown.mdp_.transitions.nnz <= MOST_MOVES:
+        if not self.tiles and self.shown.mdp_.transitions.nnz <= MOST_TRANSITIONS:
             plot.moves(self.shown.mdp_, self.at, ax)
 
     def finish(self, ax: Axes, title: str, *, starts: bool = True, ends: Ints | None = None) -> None:
@@ -128,7 +136,7 @@ class Ground:
         ax.set_xlim(left, right)
         ax.set_ylim(low, high)
         if not self.record.laid_out:
-            say_axes(ax, y_down=self.record.y_down)
+            label_axes(ax, y_down=self.record.y_down)
         if len(self.at) > MANY:
             # Transitions and states are rasterised; the few arrows above them stay vectors.
             ax.set_rasterization_zorder(4)
@@ -160,7 +168,7 @@ class Ground:
         self,
         figure: Figure,
         axes: list[Any],
-        spots: list[Spot] | None,
+        spots: list[HoverArea] | None,
         texts: Sequence[Callable[[int], str]],
         shapes: Floats | Sequence[Floats] | None = None,
         *,
@@ -191,7 +199,7 @@ class Ground:
                 look["avoid"] = np.hstack([seen.min(axis=1), seen.max(axis=1)]).tolist()
             write_names(ax, self.at, self.called, order, **look)
             if spots is not None:
-                spots += spots_of(ax, self.at, said, 0.5 * plot.apart(self.at) if self.tiles else 0.0)
+                spots += hover_areas(ax, self.at, said, 0.5 * plot.apart(self.at) if self.tiles else 0.0)
 
     def called(self, s: int) -> str:
         """Return the name of a state on the map, or its index."""
@@ -231,15 +239,15 @@ def aspect(at: Floats) -> float:
     return float(np.clip((width or 1e-9) / (height or 1e-9), 0.2, 8.0)) if width or height else 1.0
 
 
-class Shown:
+class MappedModel:
     """The model restricted to the states that have coordinates, as `plot` reads it."""
 
     def __init__(self, record: FitRecord) -> None:
-        model, here = record.model, record.placed
+        model, here = record.model, record.states_on_map
         self.reward_ = model.reward_[here]
         visits = model.visitation_[here]
         self.visitation_ = np.where(visits > 0, visits, np.nan)  # not visited: grey
-        self.mdp_ = Part(model.mdp_, here)
+        self.mdp_ = MappedMDP(model.mdp_, here)
 
     @property
     def state_rewards(self) -> Floats:
@@ -247,7 +255,7 @@ class Shown:
         return plot.state_rewards(self)
 
 
-class Part:
+class MappedMDP:
     """The MDP restricted to the states with coordinates; rows of transitions to other states sum to less than 1."""
 
     def __init__(self, mdp: Any, here: Ints) -> None:

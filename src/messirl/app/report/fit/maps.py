@@ -13,12 +13,12 @@ import numpy as np
 from messirl import plot
 from messirl._types import Floats, Ints
 from messirl.app.report.common.axes import BLUE, INK, panels
-from messirl.app.report.common.feature_labels import short
+from messirl.app.report.common.feature_labels import shorten
 from messirl.app.report.common.map_style import CROWDED, opposite, tile_inks
 from messirl.app.report.common.method_style import WIDTH
 from messirl.app.report.common.number_format import rounded
-from messirl.app.report.common.svg_tooltips import Spot
-from messirl.app.report.fit.map_axes import Ground, widely_spread
+from messirl.app.report.common.svg_tooltips import HoverArea
+from messirl.app.report.fit.map_axes import BaseMap, widely_spread
 from messirl.app.workflow.ranking import ranked
 from messirl.app.workflow.record import FitRecord
 from messirl.data.trajectories import Trajectories
@@ -35,108 +35,110 @@ OTHERS = "#B35806"  # unlabelled trajectories
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
-def maps_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | None:
+def maps_figure(record: FitRecord, spots: list[HoverArea] | None = None) -> Figure | None:
     """Draw reward and expected visits, side by side or, if the map is wide, one above the other.
 
     spots : receives the tooltips of the states
     """
-    if not record.placed.size:
+    if not record.states_on_map.size:
         return None
     if record.on_a_line:
         return _curves(record)
-    ground = Ground(record)
-    figure, (left, right) = ground.figure(2)
-    ground.moves(right)
-    if colours_moves(record):
-        _coloured_moves(ground, left)
+    base_map = BaseMap(record)
+    figure, (left, right) = base_map.figure(2)
+    base_map.moves(right)
+    if colours_transitions(record):
+        _draw_transition_rewards(base_map, left)
     else:
-        ground.moves(left)
-        plot.reward(ground.shown, ground.at, left, **ground.look)
-    visits = ground.shown.visitation_
-    plot.visitation(ground.shown, ground.at, right, logarithmic=widely_spread(visits), **ground.look)
-    ground.finish(left, "reward")
-    ground.finish(right, "expected visits")
-    ground.legend(figure)
-    rewards, met = ground.shown.state_rewards, np.nan_to_num(visits)
+        base_map.moves(left)
+        plot.reward(base_map.shown, base_map.at, left, **base_map.look)
+    visits = base_map.shown.visitation_
+    plot.visitation(base_map.shown, base_map.at, right, logarithmic=widely_spread(visits), **base_map.look)
+    base_map.finish(left, "reward")
+    base_map.finish(right, "expected visits")
+    base_map.legend(figure)
+    rewards, met = base_map.shown.state_rewards, np.nan_to_num(visits)
 
     def said(i: int) -> str:
-        name = short(record.called("state", int(ground.here[i])))
+        name = shorten(record.called("state", int(base_map.here[i])))
         return f"{name}: reward {rounded(float(rewards[i]), 3)}, visits {rounded(float(met[i]), 3)}"
 
-    ground.names(figure, [left, right], spots, [said, said])
+    base_map.names(figure, [left, right], spots, [said, said])
     return figure
 
 
-def tracks_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | None:
+def tracks_figure(record: FitRecord, spots: list[HoverArea] | None = None) -> Figure | None:
     """Draw trajectories of the experts and, if there are any, unlabelled ones, slightly offset from each other."""
     some = {kind: tracks for kind, tracks in record.tracks.items() if len(tracks)}
-    if not some or not record.placed.size or record.on_a_line:
+    if not some or not record.states_on_map.size or record.on_a_line:
         return None
     from matplotlib.lines import Line2D
 
-    ground = Ground(record)
-    figure, axes = ground.figure(len(some))
+    base_map = BaseMap(record)
+    figure, axes = base_map.figure(len(some))
     place = np.full(record.model.mdp_.n_states, -1)
-    place[ground.here] = np.arange(ground.here.size)
+    place[base_map.here] = np.arange(base_map.here.size)
     colours = {"expert": BLUE, "unlabelled": OTHERS}
-    texts = [partial(_visits, record, ground.here, tracks) for tracks in some.values()]
+    texts = [partial(_visits, record, base_map.here, tracks) for tracks in some.values()]
     for ax, (kind, tracks) in zip(axes, some.items(), strict=True):
-        ground.moves(ax)
-        _plain_states(ground, ax)
-        _lines(ground, ax, tracks, place, colours[kind])
+        base_map.moves(ax)
+        _plain_states(base_map, ax)
+        _lines(base_map, ax, tracks, place, colours[kind])
         ax.set_aspect("equal")
         all_of = record.counts.get(kind, len(tracks))
         many = f"{len(tracks):,} of {all_of:,}" if all_of > len(tracks) else f"{len(tracks):,}"
         title = f"{many} {kind} {'trajectory' if all_of == 1 else 'trajectories'}"
-        ground.finish(ax, title, starts=kind == "expert")  # the fit takes the starts of the experts
+        base_map.finish(ax, title, starts=kind == "expert")  # the fit takes the starts of the experts
     lines = [Line2D([], [], color=colours[kind], linewidth=1.2, label=kind) for kind in some]
-    ground.legend(figure, lines)
-    ground.names(figure, axes, spots, texts, lines=True)
+    base_map.legend(figure, lines)
+    base_map.names(figure, axes, spots, texts, lines=True)
     return figure
 
 
-def policy_figure(record: FitRecord, spots: list[Spot] | None = None) -> Figure | None:
+def policy_figure(record: FitRecord, spots: list[HoverArea] | None = None) -> Figure | None:
     """Draw the policy: an arrow along each likely transition or, with many states, the most likely one of some."""
     policy = record.policy
-    if not record.placed.size or policy is None:
+    if not record.states_on_map.size or policy is None:
         return None
     if record.on_a_line:
         return _probabilities(record, policy)
-    ground = Ground(record)
-    figure, [ax] = ground.figure(1)
-    ground.diameter = max(0.7 * ground.diameter, 1.0)  # leave room for arrows
-    ground.moves(ax)
-    plot.reward(ground.shown, ground.at, ax, **ground.look)
-    thinned = len(ground.at) > ARROWS**2
-    among = most_visited(ground.at, ground.shown.visitation_) if thinned else np.arange(len(ground.at))
-    moves = likely_moves(ground.shown.mdp_, ground.at, policy[ground.here], among, one=thinned)
-    shapes = draw_arrows(ground, ax, *moves, thinned=thinned)
+    base_map = BaseMap(record)
+    figure, [ax] = base_map.figure(1)
+    base_map.diameter = max(0.7 * base_map.diameter, 1.0)  # leave room for arrows
+    base_map.moves(ax)
+    plot.reward(base_map.shown, base_map.at, ax, **base_map.look)
+    thinned = len(base_map.at) > ARROWS**2
+    among = most_visited(base_map.at, base_map.shown.visitation_) if thinned else np.arange(len(base_map.at))
+    moves = likely_transitions(base_map.shown.mdp_, base_map.at, policy[base_map.here], among, one=thinned)
+    shapes = draw_arrows(base_map, ax, *moves, thinned=thinned)
     towards = record.towards
-    ends = None if towards is None else np.flatnonzero(ground.here == towards)
-    ground.finish(ax, "", ends=ends)
-    ground.legend(figure, ends=ends)
-    ground.names(figure, [ax], spots, [partial(_choices, record, policy, ground.here)], shapes)
+    ends = None if towards is None else np.flatnonzero(base_map.here == towards)
+    base_map.finish(ax, "", ends=ends)
+    base_map.legend(figure, ends=ends)
+    base_map.names(figure, [ax], spots, [partial(_choices, record, policy, base_map.here)], shapes)
     return figure
 
 
-def colours_moves(record: FitRecord) -> bool:
+def colours_transitions(record: FitRecord) -> bool:
     """Return whether the map shows rewards of transitions, not of states: if transitions are deterministic."""
     mdp = record.model.mdp_
     return mdp.state_action and mdp.deterministic and not record.on_a_line and mdp.transitions.nnz <= COLOURED
 
 
-def _coloured_moves(ground: Ground, ax: Axes) -> None:
+def _draw_transition_rewards(base_map: BaseMap, ax: Axes) -> None:
     """Draw the reward of each transition as the colour of the half of its line next to the state it leaves."""
     from matplotlib.collections import LineCollection
 
-    mdp, at, rewards = ground.shown.mdp_, ground.at, ground.shown.reward_
+    mdp, at, rewards = base_map.shown.mdp_, base_map.at, base_map.shown.reward_
     moves = mdp.transitions.tocoo()
     state, action = np.divmod(moves.row, mdp.n_actions)
     value = rewards[state, action]
     kept = mdp.allowed[state, action] & (state != moves.col) & np.isfinite(value)
     begin, way = at[state[kept]], at[moves.col[kept]] - at[state[kept]]
     far = np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-300)
-    beside = 0.06 * ground.spacing * np.column_stack([way[:, 1], -way[:, 0]]) / far  # both directions keep to the right
+    beside = (
+        0.06 * base_map.spacing * np.column_stack([way[:, 1], -way[:, 0]]) / far
+    )  # both directions keep to the right
     lines = np.stack([begin + beside, begin + 0.5 * way + beside], axis=1)
     colours = plot.scale(value[kept])
     drawn = LineCollection(list(lines), linewidths=2.4, zorder=2, capstyle="butt", **colours)
@@ -145,7 +147,7 @@ def _coloured_moves(ground: Ground, ax: Axes) -> None:
     rim = LineCollection(list(lines), linewidths=3.2, zorder=1.9, capstyle="butt", colors="#777777")
     ax.add_collection(rim)  # a rim, since the extreme colours are close to the background of a theme
     x, y = at.T
-    ax.scatter(x, y, s=(0.8 * ground.diameter) ** 2, color="white", edgecolors="0.3", linewidths=0.5, zorder=3)
+    ax.scatter(x, y, s=(0.8 * base_map.diameter) ** 2, color="white", edgecolors="0.3", linewidths=0.5, zorder=3)
     ax.set_aspect("equal")
     figure = ax.get_figure()
     assert figure is not None
@@ -165,7 +167,7 @@ def most_visited(at: Floats, visits: Floats) -> Ints:
     return np.asarray(order[first])
 
 
-def draw_arrows(ground: Ground, ax: Axes, state: Ints, move: Floats, size: Floats, *, thinned: bool) -> Floats:
+def draw_arrows(base_map: BaseMap, ax: Axes, state: Ints, move: Floats, size: Floats, *, thinned: bool) -> Floats:
     """Draw arrows along transitions, longer and thicker with `size` (0 to 1), and rings for staying.
 
     thinned : the states are a few of many, and arrows may be longer than their transitions
@@ -174,30 +176,30 @@ def draw_arrows(ground: Ground, ax: Axes, state: Ints, move: Floats, size: Float
     from matplotlib.collections import PolyCollection
 
     far = np.linalg.norm(move, axis=1)
-    going = far > 1e-9 * max(float(np.ptp(ground.at, axis=0).max()), 1e-300)
-    unit = plot.apart(ground.at[np.unique(state)]) if thinned else ground.spacing
-    part = 0.38 if ground.tiles else 0.47  # of a transition: the opposite direction has its own arrow
+    going = far > 1e-9 * max(float(np.ptp(base_map.at, axis=0).max()), 1e-300)
+    unit = plot.apart(base_map.at[np.unique(state)]) if thinned else base_map.spacing
+    part = 0.38 if base_map.tiles else 0.47  # of a transition: the opposite direction has its own arrow
     reach = np.full(far.size, 0.95 * unit) if thinned else np.minimum(part * far, 0.95 * unit)
-    inner = np.minimum(0.08 * unit if ground.tiles else 0.2 * ground.spacing, 0.4 * reach)
+    inner = np.minimum(0.08 * unit if base_map.tiles else 0.2 * base_map.spacing, 0.4 * reach)
     long = inner + (reach - inner) * (0.35 + 0.65 * size)
     way = move / np.maximum(far, 1e-300)[:, None]
     width = np.minimum(unit * (0.03 + 0.065 * size), 0.3 * (long - inner))
-    shapes = arrow_shapes(*(part[going] for part in (ground.at[state], way, inner, long, width)))
-    tiles = tile_inks(ax, ground.at)
+    shapes = arrow_shapes(*(part[going] for part in (base_map.at[state], way, inner, long, width)))
+    tiles = tile_inks(ax, base_map.at)
     inks = [INK if tiles is None else tiles[s] for s in state.tolist()]
     faces = [ink for ink, goes in zip(inks, going, strict=True) if goes]
     edges = "white" if tiles is None else [opposite(ink) for ink in faces]
     ax.add_collection(PolyCollection(list(shapes), facecolors=faces, edgecolors=edges, linewidths=0.25, zorder=5))
     stay = ~going
     if stay.any():
-        area = (ground.diameter + 3.0) ** 2 if not ground.tiles else 30.0
-        x, y = ground.at[state[stay]].T
+        area = (base_map.diameter + 3.0) ** 2 if not base_map.tiles else 30.0
+        x, y = base_map.at[state[stay]].T
         rings = [ink for ink, goes in zip(inks, going, strict=True) if not goes]
         ax.scatter(x, y, s=area, facecolors="none", edgecolors=rings, linewidths=0.5 + 1.8 * size[stay], zorder=4.5)
     return shapes
 
 
-def likely_moves(mdp: Any, at: Floats, table: Floats, among: Ints, *, one: bool) -> tuple[Ints, Floats, Floats]:
+def likely_transitions(mdp: Any, at: Floats, table: Floats, among: Ints, *, one: bool) -> tuple[Ints, Floats, Floats]:
     """Return transitions with a probability of at least 0.1: states (m,), directions (m, 2), probabilities (m,).
 
     Transitions to states in the same place are merged; those that leave the map are left out.
@@ -233,48 +235,48 @@ def arrow_shapes(at: Floats, way: Floats, begin: Floats, end: Floats, width: Flo
 def _visits(record: FitRecord, here: Ints, tracks: Trajectories, i: int) -> str:
     """Return the visits of the drawn trajectories to a state, as a tooltip."""
     s = int(here[i])
-    return f"{short(record.called('state', s))}: {int((tracks.states == s).sum()):,} visits here"
+    return f"{shorten(record.called('state', s))}: {int((tracks.states == s).sum()):,} visits here"
 
 
 def _choices(record: FitRecord, policy: Floats, here: Ints, i: int) -> str:
     """Return the most likely actions in a state, as a tooltip."""
     s = int(here[i])
     best = [a for a in ranked(policy[s])[:3] if policy[s, a] > 0]
-    made = ", ".join(f"{short(record.called('action', int(a)), 20)} {policy[s, a]:.2f}" for a in best)
-    return f"{short(record.called('state', s))}: {made or 'the end'}"
+    made = ", ".join(f"{shorten(record.called('action', int(a)), 20)} {policy[s, a]:.2f}" for a in best)
+    return f"{shorten(record.called('state', s))}: {made or 'the end'}"
 
 
-def _plain_states(ground: Ground, ax: Axes) -> None:
+def _plain_states(base_map: BaseMap, ax: Axes) -> None:
     """Draw the states in grey, as the background of lines."""
-    if len(ground.at) > CROWDED:
+    if len(base_map.at) > CROWDED:
         return
-    if ground.tiles:
+    if base_map.tiles:
         from matplotlib.collections import PolyCollection
 
-        half = 0.5 * plot.apart(ground.at)
+        half = 0.5 * plot.apart(base_map.at)
         corners = half * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
-        shapes = list(ground.at[:, None] + corners)
+        shapes = list(base_map.at[:, None] + corners)
         ax.add_collection(PolyCollection(shapes, facecolors="#F4F4F2", edgecolors="white", linewidths=0.6, zorder=1))
         ax.autoscale_view()
     else:
-        x, y = ground.at.T
+        x, y = base_map.at.T
         look: dict[str, Any] = {"color": "#E4E4E0", "edgecolors": "#A8A8A4", "linewidths": 0.4, "zorder": 2}
-        ax.scatter(x, y, s=ground.diameter**2, **look)
+        ax.scatter(x, y, s=base_map.diameter**2, **look)
 
 
-def _lines(ground: Ground, ax: Axes, tracks: Trajectories, place: Ints, colour: str) -> None:
+def _lines(base_map: BaseMap, ax: Axes, tracks: Trajectories, place: Ints, colour: str) -> None:
     """Draw a line for each trajectory, slightly offset from the others, with a dot at its start."""
     from matplotlib.collections import LineCollection
 
     n = len(tracks)
     turn, out = 2.4 * np.arange(n), np.sqrt((np.arange(n) + 0.5) / max(n, 1))
-    beside = 0.2 * ground.spacing * out[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
+    beside = 0.2 * base_map.spacing * out[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
     lines, first = [], []
     for i in range(n):
         path = place[tracks[i].states]
         path = path[path >= 0]
         if path.size:
-            line = ground.at[path] + (beside[i] if n > 1 else 0.0)
+            line = base_map.at[path] + (beside[i] if n > 1 else 0.0)
             lines.append(line)
             first.append(line[0])
     alpha = float(np.clip(18.0 / max(n, 1), 0.45, 0.8))
@@ -287,10 +289,10 @@ def _lines(ground: Ground, ax: Axes, tracks: Trajectories, place: Ints, colour: 
 
 def _line(record: FitRecord) -> tuple[Floats, Ints, str]:
     """Return coordinates along the line in order, the states there, and the axis of the line."""
-    at = np.asarray(record.xy, dtype=np.float64)[record.placed]
+    at = np.asarray(record.xy, dtype=np.float64)[record.states_on_map]
     axis = int(np.argmax(np.ptp(at, axis=0)))
     order = np.argsort(at[:, axis], kind="stable")
-    return at[order, axis], record.placed[order], "xy"[axis]
+    return at[order, axis], record.states_on_map[order], "xy"[axis]
 
 
 def _curves(record: FitRecord) -> Figure:
@@ -316,7 +318,7 @@ def _probabilities(record: FitRecord, policy: Floats) -> Figure:
     figure, ax = panels(WIDTH, 2.3)
     table = policy[states]
     for i, a in enumerate(ranked(table.sum(axis=0))[:CURVES]):
-        label = short(record.called("action", int(a)), 24)
+        label = shorten(record.called("action", int(a)), 24)
         ax.plot(where, table[:, a], color=COLOURS[i], linewidth=1.2, marker="o", markersize=2.2, label=label)
     ax.set_ylim(-0.03, 1.03)
     ax.set_xlabel(axis)

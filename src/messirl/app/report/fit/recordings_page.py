@@ -11,11 +11,11 @@ import numpy as np
 from messirl import plot
 from messirl._types import Floats
 from messirl.app.report.common.axes import BLUE, INK, panels
-from messirl.app.report.common.feature_labels import named, short
-from messirl.app.report.common.html_page import drawn, opening, rerun, write_page, written_with
+from messirl.app.report.common.feature_labels import name_html, shorten
+from messirl.app.report.common.html_page import draw_figure, opening, rerun, write_page, written_with
 from messirl.app.report.common.interval_plot import BETTER, SMALL, gains_figure
 from messirl.app.report.common.markup import Html, row, table, tag
-from messirl.app.report.common.number_format import many, rounded, score
+from messirl.app.report.common.number_format import count_with_noun, rounded, score
 from messirl.app.report.fit import fit_figures, tables
 from messirl.app.report.fit.verdict_figures import contributions_figure, spread_figure
 from messirl.app.workflow.fit_recordings import SAME, RecordingsRecord
@@ -59,8 +59,9 @@ def lead(record: RecordingsRecord) -> str:
     end = "converged" if model.converged_ else "stopped before it converged,"
     said = (
         f"{record.scores[0].name} was fitted to {' and '.join(kinds)} trajectories of "
-        f"{many(record.dynamics['transitions'], 'step')}, with states of {many(model.n_features_in_, 'number')} and "
-        f"{many(model.n_actions_, 'action')}. It {end} after {many(model.n_iter_, 'iteration')}"
+        f"{count_with_noun(record.dynamics['transitions'], 'step')}, with states of "
+        f"{count_with_noun(model.n_features_in_, 'number')} and "
+        f"{count_with_noun(model.n_actions_, 'action')}. It {end} after {count_with_noun(model.n_iter_, 'iteration')}"
     )
     held_out = record.scores[0].held_out
     if held_out is None:
@@ -75,10 +76,10 @@ def _pictures(record: RecordingsRecord, folder: Path) -> list[Html]:
     wants = partial(contributions_figure, record.aims, record.model.theta_, record.spreads, none, none)
     if where is None:
         caption = "Weights of the experts. The contribution of each feature. These estimates have no intervals."
-        shown = drawn("wants", wants, folder, caption, small=True)
+        shown = draw_figure("wants", wants, folder, caption, small=True)
     else:
         caption = f"Reward of the experts. {_told(record)} These estimates have no intervals."
-        shown = drawn("reward", where, folder, caption, small=True)
+        shown = draw_figure("reward", where, folder, caption, small=True)
     if record.without:
         beyond = [] if record.beyond is None else [(SAME, record.beyond)]
         gains = partial(gains_figure, [*record.without.items(), *beyond, *_chance(record)], BETTER)
@@ -88,13 +89,15 @@ def _pictures(record: RecordingsRecord, folder: Path) -> list[Html]:
             f"alternatives, with 95 % intervals: the same fit to the experts only{between} and chance. Hollow grey "
             "dots are no clear difference."
         )
-        shown += drawn("use", gains, folder, caption, small=True)
+        shown += draw_figure("use", gains, folder, caption, small=True)
     elif record.gain is not None:
         caption = (
             "Better than chance? How much better the fit predicts each held-out trajectory than chance does. The mark "
             "above the bars is the mean over all steps, with its 95 % interval."
         )
-        shown += drawn("chance", partial(spread_figure, record.each, record.gain, BETTER), folder, caption, small=True)
+        shown += draw_figure(
+            "chance", partial(spread_figure, record.each, record.gain, BETTER), folder, caption, small=True
+        )
     return shown
 
 
@@ -128,7 +131,7 @@ def reward_figure(record: RecordingsRecord) -> Figure | None:
         below.hist(np.concatenate(record.tracks)[:, 0], bins=30, color=INK, alpha=0.6)
         ax.set_ylabel("reward")
         below.set_ylabel("visits")
-        below.set_xlabel(short(called[0], 30))
+        below.set_xlabel(shorten(called[0], 30))
         return figure
     from matplotlib.ticker import MaxNLocator
 
@@ -140,8 +143,8 @@ def reward_figure(record: RecordingsRecord) -> Figure | None:
         ax.plot(*track[0, :2], "s", color=INK, markersize=5.5, markerfacecolor="white", zorder=5)
     for axis in (ax.xaxis, ax.yaxis):  # unlike maps, these axes have numbers
         axis.set_major_locator(MaxNLocator(5))
-    ax.set_xlabel(short(called[0], 30))
-    ax.set_ylabel(short(called[1], 30))
+    ax.set_xlabel(shorten(called[0], 30))
+    ax.set_ylabel(shorten(called[1], 30))
     return figure
 
 
@@ -155,7 +158,7 @@ def coordinates_figure(record: RecordingsRecord) -> Figure | None:
     figure, axes = panels(2.4 * wide, 1.9 * -(-len(order) // wide), -(-len(order) // wide), wide, squeeze=False)
     some = np.unique(np.linspace(0, len(reward) - 1, min(len(reward), DOTS)).astype(int))
     for ax, j in zip(axes.flat, order, strict=False):
-        _over(ax, np.asarray(record.policy[columns[j]])[some], reward[some], short(record.coordinates[j], 30))
+        _over(ax, np.asarray(record.policy[columns[j]])[some], reward[some], shorten(record.coordinates[j], 30))
     for ax in axes.flat[len(order) :]:
         ax.set_visible(False)
     return figure
@@ -176,13 +179,13 @@ def _scores(record: RecordingsRecord, folder: Path) -> list[Html]:
         caption += " Intervals in the table are of the difference from experts only, paired by trajectory."
     if record.scores[0].held_out is None:
         caption += " These are the trajectories that it was fitted to. Hold some out to see how well it predicts."
-    picture = drawn("scores", partial(fit_figures.scores_figure, record.scores), folder, caption, small=True)
+    picture = draw_figure("scores", partial(fit_figures.scores_figure, record.scores), folder, caption, small=True)
     return [*picture, tables.scores_table(record.scores)]
 
 
 def _reward(record: RecordingsRecord, folder: Path) -> list[Html]:
     caption = "Reward by coordinate. The reward of recorded states over the coordinates that explain most of it."
-    return drawn("coordinates", partial(coordinates_figure, record), folder, caption, half=True)
+    return draw_figure("coordinates", partial(coordinates_figure, record), folder, caption, half=True)
 
 
 def _weights(record: RecordingsRecord) -> Html:
@@ -190,7 +193,9 @@ def _weights(record: RecordingsRecord) -> Html:
     theta = np.where(np.abs(theta) > NOTHING * np.abs(theta).max(initial=0.0), theta, 0.0)
     given = theta * record.spreads
     rows = [
-        row(named(record.features[j]), named(record.aims[j]), rounded(float(theta[j])), rounded(float(given[j])))
+        row(
+            name_html(record.features[j]), name_html(record.aims[j]), rounded(float(theta[j])), rounded(float(given[j]))
+        )
         for j in ranked(np.abs(given))[: tables.MOST_ROWS]
     ]
     return table([row("feature", "stands for", "weight θ", "contribution", head=True)], rows, "fit")

@@ -9,8 +9,8 @@ import numpy as np
 from messirl._parameters import default
 from messirl._types import Floats
 from messirl.app.report.common.axes import BLUE, INK, panels
-from messirl.app.report.common.feature_labels import short
-from messirl.app.report.common.method_style import LOOKS, WIDTH, Look
+from messirl.app.report.common.feature_labels import shorten
+from messirl.app.report.common.method_style import STYLES, WIDTH, MethodStyle
 from messirl.app.workflow.record import SelectionRecord
 from messirl.estimators.registry import METHODS
 from messirl.selection import Candidate, Validation
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OWN = {
-    "RidgeStd": Look(f"experts only ({METHODS['RidgeStd'].label})", LOOKS["RidgeStd"].colour, "s"),
-    "MESSI": Look(METHODS["MESSI"].label, "#D55E00", "o"),
-    "Complete": LOOKS["Complete"],
-    "ReferenceStd": Look(METHODS["ReferenceStd"].label, BLUE, "D"),
-    "LightPoolingStd": Look(METHODS["LightPoolingStd"].label, "#009E73", "^"),
+    "RidgeStd": MethodStyle(f"experts only ({METHODS['RidgeStd'].label})", STYLES["RidgeStd"].colour, "s"),
+    "MESSI": MethodStyle(METHODS["MESSI"].label, "#D55E00", "o"),
+    "Complete": STYLES["Complete"],
+    "ReferenceStd": MethodStyle(METHODS["ReferenceStd"].label, BLUE, "D"),
+    "LightPoolingStd": MethodStyle(METHODS["LightPoolingStd"].label, "#009E73", "^"),
 }
 DEEPEST = 3.0  # depth of the axis below zero, in units of the largest gain
 LEAST = 0.02  # nats: the limits are at least this far from zero
@@ -59,9 +59,9 @@ def gains_figure(record: SelectionRecord) -> Figure | None:
         _scale(ax, sorted({_hyperparameter(found.candidates[i]) for *_, rows in paths for i in rows}))
         ax.set_ylim(bottom - 0.03 * (top - bottom), top)
     left.set_xlabel("λ0")
-    left.set_ylabel(f"gain over {short(str(found.candidates[record.zero]), 26)}\n(nats per step)")
+    left.set_ylabel(f"gain over {shorten(str(found.candidates[record.zero]), 26)}\n(nats per step)")
     right.set_xlabel("weight of an unlabelled trajectory")
-    left.set_title(f"chosen: {short(str(choice.candidate), 60)}", loc="left", fontsize=7.5, fontweight="normal")
+    left.set_title(f"chosen: {shorten(str(choice.candidate), 60)}", loc="left", fontsize=7.5, fontweight="normal")
     figure.legend(loc="outside lower center", ncols=3, handlelength=2.4)
     return figure
 
@@ -71,7 +71,7 @@ def _hyperparameter(candidate: Candidate) -> float:
     return candidate.weight or candidate.lambda0
 
 
-def _paths(found: Validation, chosen: int, *, pooled: bool) -> list[tuple[str, Look, list[int]]]:
+def _paths(found: Validation, chosen: int, *, pooled: bool) -> list[tuple[str, MethodStyle, list[int]]]:
     """Return the lines of the figure: label, style and candidates by hyperparameter, per method and similarity.
 
     Prior policies are shown at the default strength, and at that of the chosen candidate.
@@ -87,7 +87,7 @@ def _paths(found: Validation, chosen: int, *, pooled: bool) -> list[tuple[str, L
     several = len({similarity for _, similarity, _ in paths if similarity is not None}) > 1
     named = []
     for (method, similarity, strength), rows in paths.items():
-        words = [OWN[method].label] + ([short(str(similarity), 24)] if several and similarity is not None else [])
+        words = [OWN[method].label] + ([shorten(str(similarity), 24)] if several and similarity is not None else [])
         words += [] if strength in usual else [f"strength {strength:g}"]
         named.append((", ".join(words), OWN[method], rows))
     return named

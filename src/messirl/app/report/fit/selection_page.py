@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from messirl._text import quoted
-from messirl.app.report.common.feature_labels import named, short
-from messirl.app.report.common.glossary import linked
-from messirl.app.report.common.html_page import drawn, opening, rerun, write_page, written_with
+from messirl._text import quote_name
+from messirl.app.report.common.feature_labels import name_html, shorten
+from messirl.app.report.common.glossary import link_terms
+from messirl.app.report.common.html_page import draw_figure, opening, rerun, write_page, written_with
 from messirl.app.report.common.interval_plot import BETTER, gains_figure
 from messirl.app.report.common.markup import Html, row, table, tag
-from messirl.app.report.common.number_format import as_sentence, many, plain, rounded, score
+from messirl.app.report.common.number_format import as_sentence, count_with_noun, plain, rounded, score
 from messirl.app.report.fit import tables
 from messirl.app.report.fit.group_section import groups_section
 from messirl.app.report.fit.selection_figures import gains_figure as knobs_figure
@@ -49,7 +49,9 @@ def write_selection_report(record: SelectionRecord, out: Path) -> Path:
     kinds = " and ".join(f"{n:,} {kind}" for kind, n in record.counts.items() if kind != "test")
     found = record.validation
     judged = (
-        f"{many(len(found.candidates), 'candidate')} were scored" if found is not None else "No candidate was scored"
+        f"{count_with_noun(len(found.candidates), 'candidate')} were scored"
+        if found is not None
+        else "No candidate was scored"
     )
     lead = f"There were {kinds} trajectories. {judged}"
     if found is not None:
@@ -68,7 +70,7 @@ def write_selection_report(record: SelectionRecord, out: Path) -> Path:
 def _groups(record: SelectionRecord, folder: Path) -> list[Html]:
     if not record.by:
         return []
-    say = as_sentence(TOGETHER.format(column=short(record.by[0].column)))
+    say = as_sentence(TOGETHER.format(column=shorten(record.by[0].column)))
     return [tag("p", f"{say}."), *groups_section(record.by, folder)]
 
 
@@ -95,11 +97,12 @@ def _pictures(record: SelectionRecord, folder: Path) -> list[Html]:
         bold = METHODS[record.choice.candidate.method].label
         caption = (
             "Do the unlabelled trajectories help? The best candidate of every method, with the chosen one in bold. "
-            f"Shown is its gain on held-out experts over the best choice with experts only, {quoted(str(use.alone))}, "
+            f"Shown is its gain on held-out experts over the best choice with experts only, "
+            f"{quote_name(str(use.alone))}, "
             "with its 95 % interval. Blue is significantly better, orange significantly worse, hollow neither."
         )
         figure = partial(gains_figure, rows, BETTER, bold)
-        shown += drawn("use", figure, folder, caption, small=True)
+        shown += draw_figure("use", figure, folder, caption, small=True)
     return [*shown, *preferences_picture(record.preferences, folder), preferences_table(record.preferences)]
 
 
@@ -108,7 +111,8 @@ def _candidates(record: SelectionRecord, folder: Path) -> list[Html]:
     if found is None:
         return [tag("p", as_sentence(choice.reason) + ".")]
     caption = (
-        f"Candidates. The gain of each on held-out experts over {quoted(str(found.candidates[record.zero]))}, by its "
+        f"Candidates. The gain of each on held-out experts over "
+        f"{quote_name(str(found.candidates[record.zero]))}, by its "
         "hyperparameter, with 95 % intervals. The ring marks the chosen candidate; arrows at the edge are larger "
         "losses."
     )
@@ -116,16 +120,16 @@ def _candidates(record: SelectionRecord, folder: Path) -> list[Html]:
     rows = []
     for i in (int(i) for i in order):
         gain = found.gain(i, record.zero)
-        mark = tag("b", str(found.candidates[i])) if i == choice.index else named(str(found.candidates[i]), 80)
+        mark = tag("b", str(found.candidates[i])) if i == choice.index else name_html(str(found.candidates[i]), 80)
         ends = f"[{score(gain.low, signed=True)}, {score(gain.high, signed=True)}]" if np.isfinite(gain.low) else "–"
         told = ("–", "") if i == record.zero else (score(gain.mean, signed=True), ends)
         rows.append(row(mark, score(float(found.scores[i])), *told))
-    over = f"over {short(str(found.candidates[record.zero]), 40)}"
+    over = f"over {shorten(str(found.candidates[record.zero]), 40)}"
     heads = row("candidate (chosen in bold)", "nats per step", over, "95 % interval", head=True)
     left = f" The best {MOST_ROWS} of {len(found.candidates):,} are shown." if len(found.candidates) > MOST_ROWS else ""
     return [
-        *drawn("gains", partial(knobs_figure, record), folder, caption),
-        tag("p", linked(LUCKY + left)),
+        *draw_figure("gains", partial(knobs_figure, record), folder, caption),
+        tag("p", link_terms(LUCKY + left)),
         table([heads], rows, "fit numbers"),
     ]
 
@@ -148,7 +152,7 @@ def _weights(record: SelectionRecord) -> list[Html]:
     names = feature_names(model.mdp_)
     for j in (int(j) for j in order):
         around = [_ends(ends.get(model.mdp_.feature_ids[j]))] if ends else []
-        rows.append(row(named(names[j]), rounded(float(model.theta_[j])), *around))
+        rows.append(row(name_html(names[j]), rounded(float(model.theta_[j])), *around))
     heads = ["feature", "weight θ", *(["95 % interval, resampled"] if ends else [])]
     say = [] if ends else [tag("p", NO_INTERVALS)]
     return [*say, table([row(*heads, head=True)], rows, "fit")]

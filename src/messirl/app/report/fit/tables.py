@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from messirl._formatting import decimals
-from messirl.app.report.common.feature_labels import named, one_line, short
+from messirl.app.report.common.feature_labels import name_html, one_line, shorten
 from messirl.app.report.common.markup import Html, join, row, table, tag
 from messirl.app.report.common.number_format import fixed, plain, rounded, score
 from messirl.app.workflow.narrative import feature_names, plain_names
@@ -33,17 +33,17 @@ def scores_table(scores: list[Score]) -> Html:
     held_out = any(s.held_out is not None for s in scores)
     gained = any(s.gain is not None for s in scores)
     notes = any(s.note for s in scores)
-    apart = "gain over experts only, 95 % interval" if gained else f"difference from {short(scores[0].name, 30)}"
+    apart = "gain over experts only, 95 % interval" if gained else f"difference from {shorten(scores[0].name, 30)}"
     heads = ["method", "fitted to", "experts", *(["held out", apart] if held_out else []), *(["note"] if notes else [])]
     rows = []
     for s in scores:
-        cells: list[Html | str] = [named(s.fit_on, 60) if s.fit_on not in ("", "-") else "–", _nats(s.expert)]
+        cells: list[Html | str] = [name_html(s.fit_on, 60) if s.fit_on not in ("", "-") else "–", _nats(s.expert)]
         if held_out:
             far = _gain(s.gain) if gained else "" if s is scores[0] else _difference(s, scores[0])
             cells += [_nats(s.held_out), far]
         if notes:
             cells.append(tag("span", one_line(s.note) if s.note else "", class_="note"))
-        name = named(s.name)
+        name = name_html(s.name)
         rows.append(row(tag("b", name) if s is scores[0] else name, *cells))
     return table([row(*heads, head=True)], rows, "fit numbers")
 
@@ -52,7 +52,7 @@ def estimates_table(record: FitRecord) -> Html:
     """Return θ by size, with standard errors, t and p if they were estimated."""
     if record.estimates is None:
         names, shown = feature_names(record.model.mdp_), record.by_size[:MOST_ROWS]
-        rows = [row(named(names[j]), rounded(float(record.model.theta_[j]))) for j in shown]
+        rows = [row(name_html(names[j]), rounded(float(record.model.theta_[j]))) for j in shown]
         return join([table([row("feature", "weight θ", head=True)], rows, "fit"), _left_out(record.by_size.size)])
     found, size = _estimated(record.estimates, _plain(record))
     return join([found, _left_out(size), _replaced(record.table)])
@@ -93,7 +93,7 @@ def _estimated(estimates: Sequence[dict[str, Any]], called: Callable[[Any], str]
     }
     known = [key for key in columns if any(_given(r.get(key)) for r in estimates)]
     by_size = sorted(estimates, key=lambda r: -abs(_sortable(r.get("estimate"))))
-    rows = [row(named(called(r.get("name", ""))), *_estimate(r, known)) for r in by_size[:MOST_ROWS]]
+    rows = [row(name_html(called(r.get("name", ""))), *_estimate(r, known)) for r in by_size[:MOST_ROWS]]
     head = row("feature", *(columns[k] for k in known), head=True)
     return table([head], rows, "fit"), len(by_size)
 
@@ -121,7 +121,8 @@ def ratios_table(record: FitRecord) -> Html:
         return Html("")
     called = _plain(record)
     rows = [
-        row(named(f"{called(ratio.numerator)}/{called(ratio.denominator)}"), *_ratio(ratio)) for ratio in record.ratios
+        row(name_html(f"{called(ratio.numerator)}/{called(ratio.denominator)}"), *_ratio(ratio))
+        for ratio in record.ratios
     ]
     level = f"{100 * record.ratios[0].level:g} % interval"
     heads = ("ratio", "value", "std. error", "robust std. error", f"{level}, delta method", f"{level}, Fieller")
@@ -135,7 +136,7 @@ def tests_table(record: FitRecord) -> Html:
     called = _plain(record)
     rows = [
         row(
-            named(", ".join(called(name) for name in test["without"])),
+            name_html(", ".join(called(name) for name in test["without"])),
             rounded(test["statistic"]),
             str(test["degrees"]),
             _p(test["p"]),
@@ -158,7 +159,7 @@ def policy_table(record: FitRecord) -> Html:
     for s in (int(s) for s in order if choosing[s] > 0):
         likely = ranked(policy[s])[:CHOICES]
         cells = [step_words(record, s, int(a), float(policy[s, a])) if policy[s, a] > 0 else "" for a in likely]
-        rows.append(row(named(record.called("state", s), 32), rounded(float(visits[s]), 3), *cells))
+        rows.append(row(name_html(record.called("state", s), 32), rounded(float(visits[s]), 3), *cells))
     if not rows:
         return tag("p", "No visited state has a choice of actions.")
     ranks = ("most likely action", "second", "third")[: min(CHOICES, policy.shape[1])]
@@ -167,12 +168,12 @@ def policy_table(record: FitRecord) -> Html:
 
 def statistics_table(statistics: dict[str, float]) -> Html:
     """Return a table of all statistics, in the order given."""
-    return table([], [row(named(name), _measured(value)) for name, value in statistics.items()], "fit")
+    return table([], [row(name_html(name), _measured(value)) for name, value in statistics.items()], "fit")
 
 
 def words_table(words: dict[str, str]) -> Html:
     """Return a table of the settings, if there are any."""
-    rows = [row(named(name), named(_setting(str(value)), 120)) for name, value in words.items()]
+    rows = [row(name_html(name), name_html(_setting(str(value)), 120)) for name, value in words.items()]
     return table([], rows, "settings") if rows else Html("")
 
 
@@ -182,9 +183,9 @@ def step_words(record: FitRecord, s: int, a: int, probability: float) -> Html:
     r = s * mdp.n_actions + a
     to = mdp.transitions.indices[mdp.transitions.indptr[r] : mdp.transitions.indptr[r + 1]]
     likely = fixed(probability, 2) if probability >= 0.005 else "< 0.01"
-    parts = [tag("b", likely), " ", named(record.called("action", a), 24)]
+    parts = [tag("b", likely), " ", name_html(record.called("action", a), 24)]
     if to.size == 1:
-        parts += [" → ", named(record.called("state", int(to[0])), 24)]
+        parts += [" → ", name_html(record.called("state", int(to[0])), 24)]
     return join(parts)
 
 
@@ -240,7 +241,7 @@ def _gain(gain: Gain | None) -> Html | str:
     if not math.isfinite(gain.low):
         return score(gain.mean, signed=True)
     ends = f" [{score(gain.low, signed=True)}, {score(gain.high, signed=True)}]"
-    unclear = "" if gain.clear else tag("span", " no clear difference", class_="note")
+    unclear = "" if gain.significant else tag("span", " no clear difference", class_="note")
     return join([score(gain.mean, signed=True), ends, unclear])
 
 

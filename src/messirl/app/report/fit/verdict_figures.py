@@ -14,8 +14,8 @@ import numpy as np
 
 from messirl._types import Floats
 from messirl.app.report.common.axes import ADDS, BLUE, INK, bars, name_bars, panels
-from messirl.app.report.common.feature_labels import short
-from messirl.app.report.common.html_page import drawn
+from messirl.app.report.common.feature_labels import shorten
+from messirl.app.report.common.html_page import draw_figure
 from messirl.app.report.common.interval_plot import SMALL
 from messirl.app.report.common.markup import Html
 from messirl.app.workflow.narrative import feature_names
@@ -42,7 +42,7 @@ def preferences_picture(found: Preferences | None, folder: Path) -> list[Html]:
         )
     caption += " The intervals of hollow bars include zero."
     make = partial(preferences_figure, found)
-    return drawn("preferences", make, folder, caption, small=True)
+    return draw_figure("preferences", make, folder, caption, small=True)
 
 
 def preferences_figure(found: Preferences) -> Figure | None:
@@ -71,7 +71,7 @@ def contributions_figure(
         reach = np.abs(np.stack([size - ends[0], ends[1] - size]))[:, known]
         ax.errorbar(size[known], place[known], xerr=reach, fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8)
     ax.axvline(0.0, color=INK, linewidth=0.7)
-    name_bars(ax, [short(names[j], 24) for j in order])
+    name_bars(ax, [shorten(names[j], 24) for j in order])
     ax.set_xlabel("contribution to the reward")
     return figure
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from messirl.app.report.common.method_style import LOOKS, WIDTH, domain_name, in_order
+from messirl.app.report.common.method_style import STYLES, WIDTH, domain_name, sort_domains
 from messirl.objective import OBJECTIVES
-from messirl.paper.experiments.ablation import ALONE, FIGURE, MIXTURES, WAYS, Learner, alone, with_unlabelled
+from messirl.paper.experiments.ablation import (
+    EXPERT_ONLY,
+    FIGURE,
+    MIXTURES,
+    WAYS,
+    Learner,
+    expert_only_learner,
+    with_unlabelled,
+)
 from messirl.paper.experiments.curves import Curves, interval
 
 if TYPE_CHECKING:
@@ -22,20 +30,20 @@ def learners_figure(curves: Curves) -> Figure | None:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    domains = in_order([d for d in curves.domains if (d, FIGURE, alone("counts").name) in curves])
+    domains = sort_domains([d for d in curves.domains if (d, FIGURE, expert_only_learner("counts").name) in curves])
     if not domains:
         return None
     figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
     grid = figure.subplots(len(OBJECTIVES), len(domains), squeeze=False, sharey=True, sharex="col")
     for objective, line in zip(OBJECTIVES, grid, strict=True):
         for domain, ax in zip(domains, line, strict=True):
-            base = curves[domain, FIGURE, alone(objective).name].last
-            ax.axvline(0.0, color=LOOKS["MaxEnt"].colour, linestyle="--", linewidth=0.8, zorder=1)
-            bare = Learner(ALONE, None, objective, "given")
-            marks = [(bare, 0.0, LOOKS["MaxEnt"].colour, LOOKS["MaxEnt"].marker)]
+            base = curves[domain, FIGURE, expert_only_learner(objective).name].last
+            ax.axvline(0.0, color=STYLES["MaxEnt"].colour, linestyle="--", linewidth=0.8, zorder=1)
+            bare = Learner(EXPERT_ONLY, None, objective, "given")
+            marks = [(bare, 0.0, STYLES["MaxEnt"].colour, STYLES["MaxEnt"].marker)]
             for k, way in enumerate(WAYS, start=1):
                 for j, source in enumerate(MIXTURES):
-                    look = LOOKS[SOURCES[source][0]]
+                    look = STYLES[SOURCES[source][0]]
                     marks.append(
                         (with_unlabelled(way, source, objective), k + APART * (j - 1), look.colour, look.marker)
                     )
@@ -59,7 +67,12 @@ def learners_figure(curves: Curves) -> Figure | None:
         ax.set_xlabel("gain over expert only")
     handles = [
         Line2D(
-            [], [], color=LOOKS[name].colour, marker=LOOKS[name].marker, linewidth=1.1, label=f"unlabelled from {word}"
+            [],
+            [],
+            color=STYLES[name].colour,
+            marker=STYLES[name].marker,
+            linewidth=1.1,
+            label=f"unlabelled from {word}",
         )
         for name, word in SOURCES.values()
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from messirl._text import listed
+from messirl._text import join_names
 from messirl.app.report.common.method_style import ANCHORS, MAIN, domain_name
 from messirl.app.report.common.number_format import fixed
 from messirl.paper.experiments.curves import Curves, interval
@@ -95,7 +95,7 @@ def _against(shown: list[str]) -> str:
         "nu": "their share ν that follows the expert’s reward",
         "lambda": "the strength λ0 of the penalty",
     }
-    return listed([names[f] for f in shown])
+    return join_names([names[f] for f in shown])
 
 
 def _begin(curves: Curves, domain: str, figure: str) -> str:

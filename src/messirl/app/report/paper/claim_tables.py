@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from messirl.app.report.common.markup import Html, join, row, table, tag
-from messirl.app.report.common.method_style import MAIN, domain_name, in_order, look
+from messirl.app.report.common.method_style import MAIN, domain_name, sort_domains, style_of
 from messirl.app.report.common.number_format import mean_and_interval
 from messirl.paper.experiments.claim_tests import FAILS, HOLDS, UNDECIDED
 from messirl.paper.experiments.curves import Interval
@@ -40,7 +40,9 @@ def tally(claims: Sequence[Row]) -> Html:
 
 
 def _counts(claims: Sequence[Row], solvers: Sequence[str]) -> list[Html]:
-    places = {d: "Between domains" if AGAINST in d else domain_name(d) for d in in_order([c["domain"] for c in claims])}
+    places = {
+        d: "Between domains" if AGAINST in d else domain_name(d) for d in sort_domains([c["domain"] for c in claims])
+    }
     rows = []
     for place in dict.fromkeys(places.values()):
         here = [(c["solver"], c["verdict"]) for c in claims if places[c["domain"]] == place]
@@ -69,7 +71,7 @@ def tables(claims: Sequence[Row]) -> Html:
         rows = list(group)
         columns = [
             (domain, solver)
-            for domain in in_order(sorted({c["domain"] for c in rows}))
+            for domain in sort_domains(sorted({c["domain"] for c in rows}))
             for solver in SOLVERS
             if any(c["domain"] == domain and c["solver"] == solver for c in rows)
         ]
@@ -110,9 +112,9 @@ def differences(claims: Sequence[Row]) -> Html:
 def words(sentence: str) -> str:
     """Replace internal names of methods by their labels."""
     for method in MAIN:
-        if method != look(method).label and "-" in method:
-            sentence = sentence.replace(method, look(method).label)
-    sentence = re.sub(r"(?<![-\w])MaxEnt(?![-\w])", look("MaxEnt").label, sentence)  # except in η-EM-MaxEnt
+        if method != style_of(method).label and "-" in method:
+            sentence = sentence.replace(method, style_of(method).label)
+    sentence = re.sub(r"(?<![-\w])MaxEnt(?![-\w])", style_of("MaxEnt").label, sentence)  # except in η-EM-MaxEnt
     return re.sub(r"(?<=\d)%", " %", sentence.replace("at ν = no point", "at no ν"))
 
 

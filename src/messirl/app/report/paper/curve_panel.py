@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from messirl._types import Floats
-from messirl.app.report.common.method_style import Look
+from messirl.app.report.common.method_style import MethodStyle
 from messirl.app.report.common.number_format import plain
 from messirl.paper.experiments.curves import Curve, interval
 
@@ -32,7 +32,7 @@ MARKS = 6
 class Line:
     """Mean and 95 % interval at every x, with a line style."""
 
-    look: Look
+    look: MethodStyle
     x: Floats
     mean: Floats
     low: Floats
@@ -48,7 +48,7 @@ class YRange:
     logarithmic: bool
 
 
-def line(curve: Curve, look: Look) -> Line:
+def line(curve: Curve, look: MethodStyle) -> Line:
     """Return mean and interval of the curve of one method over its runs."""
     found = [interval(row) for row in curve.performance]
     mean, low, high = (np.array([getattr(f, name) for f in found]) for name in ("mean", "low", "high"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from messirl.app.report.common.html_page import drawn
+from messirl.app.report.common.html_page import draw_figure
 from messirl.app.report.common.markup import Html, join, tag
 from messirl.app.report.common.method_style import domain_name
 from messirl.app.report.paper import captions
@@ -31,13 +31,13 @@ KINDS = (  # kinds of figures: the end of the file name, the function that draws
 
 def gallery(curves: Curves, domains: Sequence[str], folder: Path) -> Html:
     """Draw all figures that have data, save them into the folder, and show them domain by domain."""
-    out = drawn("domains", lambda: domains_figure(domains), folder, captions.domains_caption(domains))
+    out = draw_figure("domains", lambda: domains_figure(domains), folder, captions.domains_caption(domains))
     for domain, name in file_names(domains).items():
         small = len([axis for axis in PANELS if curves.methods(domain, axis.figure)]) == 1
         shown: list[Html] = []
         for suffix, make, caption in KINDS:
             text = caption(curves, domain)
-            shown += drawn(name + suffix, partial(make, curves, domain), folder, text, half=small)
+            shown += draw_figure(name + suffix, partial(make, curves, domain), folder, text, half=small)
         missing = tag("p", "These results have no data for a figure of this domain.")
         out += [tag("h3", domain_name(domain)), *(shown or [missing])]
     return join(out, "\n")

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from messirl.app.report.common.method_style import ANCHORS, LOOKS, MAIN, WIDTH, domain_name, eta_of, in_order, look
+from messirl.app.report.common.method_style import (
+    ANCHORS,
+    MAIN,
+    STYLES,
+    WIDTH,
+    domain_name,
+    eta_of,
+    sort_domains,
+    style_of,
+)
 from messirl.app.report.paper.curve_panel import Line, draw, gain, line, scale_x, y_range
 from messirl.paper.domains import DOMAINS
 from messirl.paper.experiments.curves import Curve, Curves
@@ -108,7 +117,7 @@ def em_figure(curves: Curves, domain: str) -> Figure | None:
 def exact_figure(curves: Curves, domain: str) -> Figure | None:
     """Draw the paper's fixed steps on top and the optimum of the same objectives below, on the same axes."""
     columns = [(axis, "the paper's methods", _solved(curves, domain, axis.figure, MAIN)) for axis in PANELS[1:]]
-    further = _solved(curves, domain, "lambda", tuple(m for m in LOOKS if m not in MAIN))
+    further = _solved(curves, domain, "lambda", tuple(m for m in STYLES if m not in MAIN))
     if further:
         columns.append((PANELS[-1], "other baselines", _solved(curves, domain, "lambda", ANCHORS) + further))
     columns = [column for column in columns if column[2]]
@@ -131,7 +140,7 @@ def exact_figure(curves: Curves, domain: str) -> Figure | None:
 def domains_figure(names: Iterable[str]) -> Figure | None:
     """Draw the domains."""
     known: dict[str, Setting] = {}
-    for name in in_order(list(names)):
+    for name in sort_domains(list(names)):
         if name in SETTINGS:
             base = SETTINGS[name].domain
             known.setdefault(base, SETTINGS.get(base, SETTINGS[name]))
@@ -172,7 +181,7 @@ def _panel(
     lines = _lines(curves, domain, axis.figure, methods, etas, gains)
     around = _lines(curves, domain, axis.figure, framed_by, etas) if framed_by else lines
     if gains:
-        zero = LOOKS[BASE]
+        zero = STYLES[BASE]
         ax.axhline(0.0, color=zero.colour, linestyle=zero.dashes, linewidth=0.8, zorder=2)
     draw(ax, lines, y_range(around, axis.every_iteration, gains) if around else None, axis.every_iteration)
     points = np.unique(np.concatenate([one.x for one in lines])) if lines else np.zeros(0)
@@ -190,14 +199,14 @@ def _lines(
         if gains and curve is not None:
             curve = gain(curve, curves[domain, figure, BASE])
         if curve is not None:
-            out.append(line(curve, look(method, etas)))
+            out.append(line(curve, style_of(method, etas)))
     return out
 
 
 def _legend(figure: Any, methods: Sequence[str], where: str, etas: tuple[int, ...] = ()) -> None:
     from matplotlib.lines import Line2D
 
-    looks = [look(m, etas) for m in methods]
+    looks = [style_of(m, etas) for m in methods]
     handles = [Line2D([], [], label=one.label, **one.line) for one in looks]
     # About 15 letters per inch; the line before each label takes the space of 9 letters.
     letters = sum(len(one.label) + 9 for one in looks)
@@ -216,7 +225,7 @@ def _known(curves: Curves, domain: str, figure: str, wanted: Sequence[str]) -> l
 def _others(curves: Curves, domain: str, figure: str) -> list[str]:
     """Return methods that are not in the paper: the further baselines in order, then any others of the table."""
     here = [m for m in _plain(curves, domain, figure) if m not in MAIN]
-    order = list(LOOKS)
+    order = list(STYLES)
     return sorted(here, key=lambda m: (order.index(m) if m in order else len(order), m))
 
 
@@ -230,6 +239,6 @@ def _union(lists: Iterable[Iterable[str]]) -> list[str]:
     out: dict[str, str] = {}
     for methods in lists:
         for m in methods:
-            out.setdefault(look(m).label, m)
-    order = {look(m).label: k for k, m in enumerate(LOOKS)}
+            out.setdefault(style_of(m).label, m)
+    order = {style_of(m).label: k for k, m in enumerate(STYLES)}
     return [out[label] for label in sorted(out, key=lambda label: order.get(label, len(order)))]

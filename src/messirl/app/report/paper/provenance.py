@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from messirl.app.report.common.markup import Html, row, table, tag
-from messirl.app.report.common.method_style import domain_name, in_order
+from messirl.app.report.common.method_style import domain_name, sort_domains
 from messirl.app.report.common.number_format import plain
 from messirl.app.report.common.versions import versions
 from messirl.paper.experiments.paper_settings import CHOICES, QUICK, SETTINGS
@@ -49,7 +49,7 @@ def provenance(results: pa.Table) -> Provenance:
     def values(name: str, among: pa.Table = results) -> list[str]:
         return sorted(str(v) for v in pc.unique(among[name]).to_pylist())
 
-    domains = in_order(values("domain"))
+    domains = sort_domains(values("domain"))
     seeds = pc.min_max(results["seed"]).as_py()
     return Provenance(
         domains=domains,

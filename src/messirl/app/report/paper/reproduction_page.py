@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from messirl._text import listed
+from messirl._text import join_names
 from messirl.app.report.common.html_page import opening, write_page
 from messirl.app.report.common.markup import Html, join, row, table, tag
-from messirl.app.report.common.method_style import LOOKS, domain_name, look
-from messirl.app.report.common.number_format import many, mean_and_interval
+from messirl.app.report.common.method_style import STYLES, domain_name, style_of
+from messirl.app.report.common.number_format import count_with_noun, mean_and_interval
 from messirl.app.report.paper import claim_tables, summary
 from messirl.app.report.paper.captions import READING
 from messirl.app.report.paper.gallery import file_names, gallery
@@ -34,7 +34,7 @@ def write_report(results: pa.Table, claims: Sequence[dict[str, Any]], out: Path)
     curves, made = Curves(results), provenance(results)
     pictures = gallery(curves, made.domains, out / "figures")
     parts = {
-        "losses": ("Where MESSI does not significantly help", summary.where_not(curves, made.domains)),
+        "losses": ("Where MESSI does not significantly help", summary.losses_table(curves, made.domains)),
         "summary": (
             "Summary of the paper’s claims",
             [tag("p", claim_tables.sentence(claims)), claim_tables.tally(claims)],
@@ -53,10 +53,11 @@ def write_report(results: pa.Table, claims: Sequence[dict[str, Any]], out: Path)
 
 
 def _lead(made: Provenance) -> str:
-    runs, domains = many(made.runs, "run"), listed([domain_name(d) for d in made.domains])
+    runs, domains = count_with_noun(made.runs, "run"), join_names([domain_name(d) for d in made.domains])
     return (
         "The experiments of “Maximum Entropy Semi-Supervised Inverse Reinforcement Learning” (Audiffren, Valko, "
-        f"Lazaric and Ghavamzadeh, IJCAI 2015), repeated with {runs} in {many(len(made.domains), 'domain')}: "
+        f"Lazaric and Ghavamzadeh, IJCAI 2015), repeated with {runs} in "
+        f"{count_with_noun(len(made.domains), 'domain')}: "
         f"{domains}. Every testable claim of its results is tested here, with the paper’s own solver and at the "
         "exact optimum of the same objective."
     )
@@ -65,7 +66,7 @@ def _lead(made: Provenance) -> str:
 def _few(made: Provenance) -> list[str]:
     if made.runs >= FEW:
         return []
-    runs = many(made.runs, "run")
+    runs = count_with_noun(made.runs, "run")
     few = f"With {runs} only, intervals are wide and many claims are undecided."
     return [f"{few} The paper averages 50 runs."]
 
@@ -73,7 +74,8 @@ def _few(made: Provenance) -> list[str]:
 def _results_note(made: Provenance) -> Html:
     return tag(
         "p",
-        f"Mean over {many(made.runs, 'run')} at the settings below, with its {100 * LEVEL:g} % interval; higher is "
+        f"Mean over {count_with_noun(made.runs, 'run')} at the settings below, with its {100 * LEVEL:g} % "
+        "interval; higher is "
         "better. Each interval is of a single mean. Comparisons of methods, paired by run, are in the claims.",
     )
 
@@ -84,13 +86,13 @@ def _results(curves: Curves, made: Provenance) -> Html:
         (domain, suffix, words)
         for domain in made.domains
         for suffix, words in (("", claim_tables.SOLVERS["paper"]), (EXACT, claim_tables.SOLVERS["exact"]))
-        if any((domain, "iterations", m + suffix) in curves for m in LOOKS)
+        if any((domain, "iterations", m + suffix) in curves for m in STYLES)
     ]
     if not columns:
         return tag("p", "These results have no performance by iteration.")
     head = row("", *(join([tag("b", domain_name(d)), tag("br"), words]) for d, _, words in columns), head=True)
     rows = []
-    for method in LOOKS:
+    for method in STYLES:
         cells: list[Html | str] = []
         for domain, suffix, _ in columns:
             key = (domain, "iterations", method + suffix)
@@ -100,7 +102,7 @@ def _results(curves: Curves, made: Provenance) -> Html:
             else:
                 cells.append("–")
         if any(cell != "–" for cell in cells):
-            rows.append(row(look(method).label, *cells))
+            rows.append(row(style_of(method).label, *cells))
     return table([head], rows, "results")
 
 
@@ -114,7 +116,7 @@ def _settings(made: Provenance) -> list[Html]:
     if made.stale:
         stale = (
             f"The settings shown are those of this installation. The results of "
-            f"{listed([domain_name(d) for d in made.stale])} were made with other settings: their hash differs."
+            f"{join_names([domain_name(d) for d in made.stale])} were made with other settings: their hash differs."
         )
         out.append(tag("p", stale, class_="warning"))
     return [*out, tag("h3", "Settings that the paper does not give"), choices()]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from messirl._text import listed, quoted
+from messirl._text import join_names, quote_name
 from messirl.app.report.common.glossary import TERMS
-from messirl.app.report.common.html_page import drawn
+from messirl.app.report.common.html_page import draw_figure
 from messirl.app.report.common.interval_plot import gains_figure
 from messirl.app.report.common.markup import Html, row, table, tag
-from messirl.app.report.common.method_style import LOOKS, MAIN, domain_name, look
+from messirl.app.report.common.method_style import MAIN, STYLES, domain_name, style_of
 from messirl.app.report.common.number_format import as_sentence, mean_and_interval
 from messirl.app.report.paper.captions import MEASURES
 from messirl.app.workflow.narrative import difference
@@ -20,7 +20,7 @@ from messirl.paper.experiments.curves import Curves, Interval, interval
 from messirl.paper.experiments.paper_settings import EXACT
 
 BASE, OWN = "MaxEnt", "MESSI-mu1"
-METHODS = tuple(method for method in LOOKS if method != BASE)
+METHODS = tuple(method for method in STYLES if method != BASE)
 ROLES = ("MESSI", "MESSIMAX", "μ1", "μ2", "μ3")
 ABOVE = "; above zero is better"
 SOLVERS = (("", "with the paper’s fixed steps"), (EXACT, "at the exact optimum"))
@@ -35,7 +35,7 @@ def gains(curves: Curves, domain: str, over: str = BASE, suffix: str = "") -> di
     """Return the gain of every method over the method `over` at the end of training, paired by run."""
     key = (domain, "iterations", over + suffix)
     out: dict[str, Gain] = {}
-    for method in LOOKS:
+    for method in STYLES:
         other = (domain, "iterations", method + suffix)
         if method != over and key in curves and other in curves:
             one, base = curves[other].last, curves[key].last
@@ -52,25 +52,29 @@ def sentences(curves: Curves, domains: Sequence[str]) -> list[str]:
         found = {d: gains(curves, d, suffix=suffix)[OWN] for d in domains if OWN in gains(curves, d, suffix=suffix)}
         if not found:
             continue
-        better = [quoted(domain_name(d)) for d, gain in found.items() if gain.clear and gain.mean > 0]
-        others = [quoted(domain_name(d)) for d, gain in found.items() if not (gain.clear and gain.mean > 0)]
-        where = f"in {listed(better)}" if better else "in no domain"
-        rest = f", not significantly in {listed(others)}" if better and others else ""
-        label = look(OWN).label
-        said.append(f"{as_sentence(how)}, {label} is significantly better than {look(BASE).label} {where}{rest}.")
+        better = [quote_name(domain_name(d)) for d, gain in found.items() if gain.significant and gain.mean > 0]
+        others = [quote_name(domain_name(d)) for d, gain in found.items() if not (gain.significant and gain.mean > 0)]
+        where = f"in {join_names(better)}" if better else "in no domain"
+        rest = f", not significantly in {join_names(others)}" if better and others else ""
+        label = style_of(OWN).label
+        said.append(f"{as_sentence(how)}, {label} is significantly better than {style_of(BASE).label} {where}{rest}.")
     rivals = {d: gains(curves, d, OWN) for d in domains}
     for clear, words in ((True, "significantly better than"), (False, "not significantly different from")):
-        here = {d: [m for m in _as_good(found) if found[m].clear == clear] for d, found in rivals.items()}
-        told = [f"in {domain_name(d)} {listed([quoted(look(m).label) for m in ms])}" for d, ms in here.items() if ms]
+        here = {d: [m for m in _as_good(found) if found[m].significant == clear] for d, found in rivals.items()}
+        told = [
+            f"in {domain_name(d)} {join_names([quote_name(style_of(m).label) for m in ms])}"
+            for d, ms in here.items()
+            if ms
+        ]
         if told:
-            said.append(f"With fixed steps, other baselines are {words} {look(OWN).label}: {'; '.join(told)}.")
+            said.append(f"With fixed steps, other baselines are {words} {style_of(OWN).label}: {'; '.join(told)}.")
     return said
 
 
 def domain_sentence(curves: Curves, domain: str) -> str:
     """Say what MESSI gains in one domain, by the kind of its unlabelled trajectories."""
     found = gains(curves, domain)
-    said = [f"{look(m).label} is {difference(found[m], look(BASE).label, '')}" for m in MAIN if m in found]
+    said = [f"{style_of(m).label} is {difference(found[m], style_of(BASE).label, '')}" for m in MAIN if m in found]
     if not said:
         return ""
     measure = MEASURES.get(domain.removesuffix("-far"), "the domain’s own measure")
@@ -86,19 +90,21 @@ def panels(curves: Curves, names: dict[str, str], folder: Path) -> list[Html]:
     shown: list[Html] = []
     for domain, name in names.items():
         found = gains(curves, domain)
-        rows = [(look(m).label, found[m]) for m in METHODS if m in found]
-        figure = partial(gains_figure, rows, f"◂ worse · better ▸ than {look(BASE).label}", look(OWN).label)
-        shown += drawn(f"{name}-answer", figure, folder, as_sentence(domain_sentence(curves, domain)), small=True)
+        rows = [(style_of(m).label, found[m]) for m in METHODS if m in found]
+        figure = partial(gains_figure, rows, f"◂ worse · better ▸ than {style_of(BASE).label}", style_of(OWN).label)
+        shown += draw_figure(f"{name}-answer", figure, folder, as_sentence(domain_sentence(curves, domain)), small=True)
     return shown
 
 
-def where_not(curves: Curves, domains: Sequence[str]) -> list[Html]:
+def losses_table(curves: Curves, domains: Sequence[str]) -> list[Html]:
     """Return a table of the comparisons with MaxEnt-IRL and the other baselines that MESSI does not clearly win."""
     rows = []
     for domain in domains:
         for suffix, how in SOLVERS:
             found, own = gains(curves, domain, suffix=suffix), gains(curves, domain, OWN, suffix)
-            lost = [(m, BASE, found[m]) for m in MAIN if m in found and not (found[m].clear and found[m].mean > 0)]
+            lost = [
+                (m, BASE, found[m]) for m in MAIN if m in found and not (found[m].significant and found[m].mean > 0)
+            ]
             lost += [(m, OWN, own[m]) for m in _as_good(own)]
             rows += [_row(f"{domain_name(domain)}, {how}", *one) for one in lost]
     head = row("domain and solver", "comparison", "difference", "95 % interval", "the first method is", head=True)
@@ -107,10 +113,10 @@ def where_not(curves: Curves, domains: Sequence[str]) -> list[Html]:
 
 def _row(where: str, one: str, other: str, gain: Gain) -> Html:
     mean, ends = mean_and_interval(Interval(gain.mean, gain.low, gain.high, 0), signed=True)
-    words = "not significantly different" if not gain.clear else "better" if gain.mean > 0 else "worse"
-    return row(where, f"{look(one).label} against {look(other).label}", mean, ends, words)
+    words = "not significantly different" if not gain.significant else "better" if gain.mean > 0 else "worse"
+    return row(where, f"{style_of(one).label} against {style_of(other).label}", mean, ends, words)
 
 
 def _as_good(found: dict[str, Gain]) -> list[str]:
     """Return the baselines that are not significantly worse than MESSI on μ1."""
-    return [m for m, gain in found.items() if m not in MAIN and not (gain.clear and gain.mean < 0)]
+    return [m for m, gain in found.items() if m not in MAIN and not (gain.significant and gain.mean < 0)]
