@@ -146,16 +146,16 @@ FAULTS = [
     ),
     Fault(
         "the start of the data forgets the weights",
-        "objective.py",
-        "start = np.bincount(expert.first, weights, mdp.n_states).astype(np.float64)",
-        "start = np.bincount(expert.first, minlength=mdp.n_states) / len(expert)",
+        "data/sufficient_statistics.py",
+        "start = np.bincount(trajectories.first, weights, mdp.n_states).astype(np.float64)",
+        "start = np.bincount(trajectories.first, minlength=mdp.n_states) / len(trajectories)",
         "exactness choices",
     ),
     Fault(
         "the scale of choices forgets the weights",
-        "objective.py",
-        "choice_scale(mdp, float(weights @ (expert.lengths - 1)), float(weights @ choice_mass(mdp, expert)))",
-        "choice_scale(mdp, float(np.mean(expert.lengths - 1)), float(np.mean(choice_mass(mdp, expert))))",
+        "data/sufficient_statistics.py",
+        "float(weights @ (trajectories.lengths - 1)), float(weights @ choice_mass(mdp, trajectories)))",
+        "float(np.mean(trajectories.lengths - 1)), float(np.mean(choice_mass(mdp, trajectories))))",
         "choices",
     ),
     Fault(
