@@ -62,8 +62,8 @@ FAULTS = [
     Fault(
         "the constant of choices drops the chance of moves",
         "planning/choice_likelihood.py",
-        "self.choices.log_chance if base is None else self.choices.log_chance + base.ravel()[self.choices.row]",
-        "self.choices.log_chance if base is None else base.ravel()[self.choices.row]",
+        "else self.choices.log_probability + base.ravel()[self.choices.row]",
+        "else base.ravel()[self.choices.row]",
         "reference choices",
     ),
     Fault(
