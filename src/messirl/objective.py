@@ -1,16 +1,15 @@
-"""The objective J(θ) = L(θ) − ½ θᵀ Q θ and its gradient (Eqs. 2, 4 and 6), for counts or for choices.
+"""The objective J(θ) = L(θ) − ½ θᵀ Q θ and its gradient (Eq. 2, Eq. 4 and Eq. 6), for counts or for choices.
 
     counts     L(θ) = θᵀ f* − Σ_s start(s) V_θ(s),        ∇L(θ) = f* − f_θ,    f_θ = Σ_s ρ_θ(s) f(s)
     choices    L(θ) = c Σ_i w_i Σ_t log π_θ(a_t|s_t)      (log Σ_a π(a|s) p(s'|s,a) where actions are not recorded)
 
-For counts (feature matching), L is the concave dual of maximum (causal) entropy; it is the log-likelihood of the
-expert's trajectories where transitions are deterministic and γ = 1. Without Q the gradient vanishes where the counts
-match, Eq. 2.
+For counts (feature matching), L is the concave dual of maximum (causal) entropy; it is the mean log-likelihood of the
+expert's trajectories where transitions are deterministic and γ = 1 (Eq. 4 has the sum). Without Q the gradient vanishes
+where the counts match, Eq. 2.
 
 For choices, L is the log-likelihood of the actions given the states, whatever the transitions then were. It has the
 same form, with the features of the choices for f* and a signed source for the start (planning/choice_likelihood.py).
-Where
-transitions are deterministic, γ = 1 and trajectories end, the two are equal; elsewhere L of choices need not be
+Where transitions are deterministic, γ = 1 and trajectories end, the two are equal; elsewhere L of choices need not be
 concave. The factor c gives a choice the weight it has in the counts: c = Σ w_i M_i / Σ w_i T_i, with T_i the choices of
 a trajectory and M_i their discounted mass.
 

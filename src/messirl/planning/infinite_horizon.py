@@ -1,5 +1,7 @@
 """Stationary causal policies, without a horizon, by Newton's method on the soft Bellman equation.
 
+The backward pass (Eq. 3):
+
     F(V) = T V − V = 0,     (I − γ P_π) δ = F(V),     V ← V + δ
 
 which is soft policy iteration: V + δ is the value of the policy π = exp(Q − V). The linear systems, and the transposed

@@ -187,13 +187,13 @@ class Chain:
         return layout.pad(factorised(self.matrix, self.mdp.discount).solve(b[: self.mdp.n_states]))
 
     def visits(self, source: Floats, guess: Floats | None = None) -> Floats:
-        """Return ρ (S,) with (I − γ Pᵀ) ρ = source; exactly zero in states that cannot be reached.
+        """Return the expected visits ρ (S,), the forward pass (Eq. 8): (I − γ Pᵀ) ρ = source.
 
         guess : warm start, the visits that an earlier chain gave for the same source
 
         With γ < 1 and a source that is nowhere negative, the system is solved for y = ρ/m with m close to ρ: m⁻¹ Pᵀ m
         is the time-reversed chain, whose rows sum to about one again. There BiCGSTAB is as quick as for the values,
-        while it fails on Pᵀ itself. Unreachable states start at zero and stay there.
+        while it fails on Pᵀ itself. Unreachable states start at zero and stay there, exactly.
         """
         b, positive = self.layout.pad(source), bool((source >= 0.0).all())
         if positive and not source.any():
