@@ -153,8 +153,8 @@ THREADED = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 import test_runner
-from messirl.paper.experiments.runner import Task, do
-print(json.dumps(do(Task("gridworld", test_runner.GRID, "em", 0, 1000)), default=float))
+from messirl.paper.experiments.runner import Task, run_task
+print(json.dumps(run_task(Task("gridworld", test_runner.GRID, "em", 0, 1000)), default=float))
 """
 
 

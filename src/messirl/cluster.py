@@ -32,7 +32,7 @@ EVERY = 1.0  # seconds between two checks of the cluster
 SOON = 0.02  # seconds until the scheduler is asked again whether it knows a task to be cancelled
 SIGNS = 12  # characters of a fingerprint
 VERSION = "__import__('messirl').__version__"  # evaluated where messirl may be missing
-DO = "__import__('messirl.cluster').cluster.do(work, task, home, on)"  # spelt out: a scheduler has no messirl
+DO = "__import__('messirl.cluster').cluster.run_task(work, task, home, on)"  # spelt out: a scheduler has no messirl
 LOGGERS = ("distributed", "distributed.client")
 
 

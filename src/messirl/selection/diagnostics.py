@@ -1,7 +1,7 @@
 """Diagnosis of the effect of the unlabelled trajectories: in total, per trajectory, and per direction of θ.
 
 share      the share of trajectory j in the penalty at θ̂:  Σ_k s_jk (θ̂ᵀΔ_jk)² / Σ_jk s_jk (θ̂ᵀΔ_jk)²
-likeness   its log-likelihood ratio of the expert policy to the uniform one, in nats per step (selection.likeness)
+agreement  its log-likelihood ratio of the expert policy to the uniform one, in nats per step (measure_agreement)
 influence  the change of θ̂ if j is left out and the model refitted, ‖Δθ‖ in the metric of the likelihood; with
            trajectories in files by one Newton step, with the similarities measured with j
 directions generalised eigenvectors of Q against H = −∇²L: the penalty halves the estimate where q = h
@@ -116,7 +116,7 @@ class Diagnosis:
         return [self.row(j) for j in range(self.similarity.size)]
 
     def row(self, j: int) -> dict[str, float]:
-        """Return the measures of one of them; `agreement` is its `likeness` shrunk by length, with its interval."""
+        """Return the measures of one of them; `agreement` is shrunk by length and has its interval."""
         nan, found = float("nan"), self.agreement_with_experts.agreement
         return {
             "similarity": float(self.similarity[j]),
