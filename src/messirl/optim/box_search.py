@@ -323,26 +323,20 @@ class BoxSearch:
     def exact_newton_step(self, gradient: Floats, free: Flags) -> SearchSteps[Floats]:
         """Newton's step H⁻¹ g with the exact H that `hessian_function` gives; NaN where it gives none."""
         yield from ()
-        if self.hessian is None and self.hessian_function is not None:
-            self.hessian = self.hessian_function(self.theta)
-        if self.hessian is None:
-            return np.full_like(gradient, np.nan)
-        size = np.maximum(1.0, np.abs(self.theta) * self.scale)
-        return self._exact_step(self.hessian, gradient, free, size)
+        step = self._exact_step(gradient, free, self._size)
+        return np.full_like(gradient, np.nan) if step is None else step
 
     def newton_step(self, gradient: Floats, free: Flags) -> SearchSteps[Floats]:
         """Return Newton's step H⁻¹ g; NaN if it fails.
 
         H is exact where `hessian_function` gives it. Otherwise the step is found by conjugate gradients, with H
-        applied by
-        differences of gradients. Directions without curvature are left out, unless the function still rises along
-        them: then the step is as long as the weights.
+        applied by differences of gradients. Directions without curvature are left out, unless the function still
+        rises along them: then the step is as long as the weights.
         """
-        size = np.maximum(1.0, np.abs(self.theta) * self.scale)
-        if self.hessian_function is not None and self.hessian is None:
-            self.hessian = self.hessian_function(self.theta)
-        if self.hessian is not None:
-            return self._exact_step(self.hessian, gradient, free, size)
+        size = self._size
+        exact = self._exact_step(gradient, free, size)
+        if exact is not None:
+            return exact
         step, rest = np.zeros_like(gradient), gradient.copy()
         lead = self.secants.solve(rest, free)
         way, left = lead, float(rest @ lead)
@@ -369,10 +363,22 @@ class BoxSearch:
             way = lead + left / before * way
         return step
 
-    def _exact_step(self, hessian: Floats, gradient: Floats, free: Flags, size: Floats) -> Floats:
-        """Return Newton's step from the eigenvectors of −∇², in units of `scale`, on the free weights."""
+    @property
+    def _size(self) -> Floats:
+        """The size of each weight in units of `scale`, at least 1, (d,)."""
+        return np.asarray(np.maximum(1.0, np.abs(self.theta) * self.scale))
+
+    def _exact_step(self, gradient: Floats, free: Flags, size: Floats) -> Floats | None:
+        """Return Newton's step from the eigenvectors of −∇², in units of `scale`, on the free weights.
+
+        None if there is no `hessian_function`, or it gives nothing at θ.
+        """
+        if self.hessian is None and self.hessian_function is not None:
+            self.hessian = self.hessian_function(self.theta)
+        if self.hessian is None:
+            return None
         step = np.zeros_like(gradient)
-        scaled = hessian / np.outer(self.scale, self.scale)
+        scaled = self.hessian / np.outer(self.scale, self.scale)
         values, vectors = np.linalg.eigh(scaled[np.ix_(free, free)])
         slopes = vectors.T @ gradient[free]
         curved = values > EXACT * float(np.abs(values).max(initial=0.0))
